@@ -1,0 +1,72 @@
+# Helpers for the kinds of things the project is made of.
+
+# Embeds text files as string constants: param_embed(TARGET OUT_HEADER NAMESPACE_NAME FILES...)
+# The header declares `absl::Span<const EmbeddedFile> NAME()`, sorted by path.
+function(param_embed out_cc name)
+  add_custom_command(
+    OUTPUT ${out_cc}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${out_cc} -DNAME=${name} "-DFILES=${ARGN}" -DROOT=${CMAKE_SOURCE_DIR}
+            -P ${CMAKE_SOURCE_DIR}/deploy/cmake/embed.cmake
+    DEPENDS ${ARGN} ${CMAKE_SOURCE_DIR}/deploy/cmake/embed.cmake
+    VERBATIM)
+endfunction()
+
+# Adds a benchmark: its descriptor proto/catalog/ID.cc and its driver agent/bench/ID.cc.
+# Both lists are generated from this one line; there are no static initialisers.
+function(param_add_benchmark id)
+  set_property(GLOBAL APPEND PROPERTY PARAM_BENCHMARKS ${id})
+endfunction()
+
+# Writes the generated list of descriptors (kind = Spec) or drivers (kind = Driver).
+#   For ID = gemm: `const BenchmarkSpec& GemmSpec();` and `const BenchmarkDriver& GemmDriver();`
+function(param_write_benchmark_list out kind type header function)
+  get_property(ids GLOBAL PROPERTY PARAM_BENCHMARKS)
+  set(declarations "")
+  set(entries "")
+  foreach(id ${ids})
+    string(REPLACE "_" ";" words ${id})
+    set(camel "")
+    foreach(word ${words})
+      string(SUBSTRING ${word} 0 1 first)
+      string(TOUPPER ${first} first)
+      string(SUBSTRING ${word} 1 -1 rest)
+      string(APPEND camel ${first}${rest})
+    endforeach()
+    string(APPEND declarations "const ${type}& ${camel}${kind}();\n")
+    string(APPEND entries "  list.push_back(&${camel}${kind}());\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${out} CONTENT
+"// Generated from param_add_benchmark(); do not edit.
+#include \"${header}\"
+namespace param {
+${declarations}
+const std::vector<const ${type}*>& ${function}() {
+  static const auto* const all = [] {
+    auto* made = new std::vector<const ${type}*>();
+    auto& list = *made;
+${entries}    return made;
+  }();
+  return *all;
+}
+}  // namespace param
+" @ONLY)
+endfunction()
+
+# Adds a backend: a loadable object in lib/param/backends/NAME/ with its manifest.
+#   param_add_backend(NAME SOURCES... LINKS...)
+function(param_add_backend name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  set(target param_backend_${name})
+  add_library(${target} MODULE ${ARG_SOURCES})
+  target_link_libraries(${target} PRIVATE param_options ${ARG_LINKS})
+  set_target_properties(${target} PROPERTIES
+    PREFIX "" OUTPUT_NAME "${name}"
+    LIBRARY_OUTPUT_DIRECTORY ${PARAM_BACKEND_DIR}/${name}
+    CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_options(${target} PRIVATE -Wl,-Bsymbolic)
+  if(NOT PARAM_SANITIZE)
+    target_link_options(${target} PRIVATE -Wl,-z,defs)
+  endif()
+  configure_file(manifest.json ${PARAM_BACKEND_DIR}/${name}/manifest.json COPYONLY)
+  set_property(GLOBAL APPEND PROPERTY PARAM_BACKENDS ${name})
+endfunction()

@@ -1,0 +1,115 @@
+#include "proto/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+
+namespace param {
+namespace {
+
+struct Prefix {
+  double scale;
+  const char* name;
+};
+
+std::string FourDigits(double value) {
+  const double size = std::fabs(value);
+  const int digits = size >= 999.95 ? 0 : size >= 99.995 ? 1 : size >= 9.9995 ? 2 : 3;
+  return absl::StrFormat("%.*f", digits, value);
+}
+
+std::size_t EditDistance(absl::string_view a, absl::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replace = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replace});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::string FormatDouble(double value) {
+  char buffer[32];
+  const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return error == std::errc() ? std::string(buffer, end) : "nan";
+}
+
+std::string FormatSi(double value, absl::string_view unit) {
+  if (!std::isfinite(value)) return "--";
+  if (unit == "1" || unit.empty()) return FourDigits(value);
+  static constexpr Prefix kPrefixes[] = {{1e18, "E"}, {1e15, "P"}, {1e12, "T"}, {1e9, "G"},
+                                         {1e6, "M"},  {1e3, "k"},  {1, ""},     {1e-3, "m"},
+                                         {1e-6, "u"}, {1e-9, "n"}};
+  const double size = std::fabs(value);
+  const bool down_only = unit == "s";  // nobody reads kiloseconds
+  for (const Prefix& prefix : kPrefixes) {
+    if (down_only && prefix.scale > 1) continue;
+    if (!down_only && prefix.scale < 1) continue;
+    if (size >= prefix.scale * 0.99995) {
+      return absl::StrCat(FourDigits(value / prefix.scale), " ", prefix.name, unit);
+    }
+  }
+  return absl::StrCat(size == 0 ? "0" : absl::StrFormat("%.3g", value), " ", unit);
+}
+
+std::string FormatBytes(std::int64_t bytes) {
+  static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t i = 0;
+  for (; i + 1 < std::size(kNames) && std::fabs(value) >= 1024; ++i) value /= 1024;
+  if (value == std::floor(value)) return absl::StrFormat("%.0f %s", value, kNames[i]);
+  return absl::StrCat(FourDigits(value), " ", kNames[i]);
+}
+
+absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
+  const std::string trimmed(absl::StripAsciiWhitespace(text));
+  absl::Duration duration;
+  double seconds = 0;
+  const char* const begin = trimmed.data();
+  const char* const end = begin + trimmed.size();
+  const auto [rest, error] = std::from_chars(begin, end, seconds);
+  if (error == std::errc() && rest == end && std::isfinite(seconds)) {
+    duration = absl::Seconds(seconds);
+  } else if (!absl::ParseDuration(trimmed, &duration) || duration == absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"", text, "\" is not a duration; write 250ms, 30s, 5m or 2h"));
+  }
+  if (duration < absl::ZeroDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is negative"));
+  }
+  return duration;
+}
+
+std::string NearestName(absl::string_view word, const std::vector<std::string>& names) {
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  for (const std::string& name : names) {
+    const std::size_t distance = EditDistance(word, name);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+std::string DidYouMean(absl::string_view word, const std::vector<std::string>& names) {
+  const std::string near = NearestName(word, names);
+  return near.empty() ? "" : absl::StrCat("; did you mean \"", near, "\"?");
+}
+
+}  // namespace param
