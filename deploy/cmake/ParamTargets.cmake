@@ -1,5 +1,16 @@
 # Helpers for the kinds of things the project is made of.
 
+# `programs`: what is installed, so that it can be built without the tests.
+add_custom_target(programs)
+function(param_collect_programs)
+  foreach(program param-server param-agent param-worker paramctl)
+    if(TARGET ${program})
+      add_dependencies(programs ${program})
+    endif()
+  endforeach()
+endfunction()
+cmake_language(DEFER DIRECTORY ${CMAKE_SOURCE_DIR} CALL param_collect_programs)
+
 # Embeds text files as string constants: param_embed(TARGET OUT_HEADER NAMESPACE_NAME FILES...)
 # The header declares `absl::Span<const EmbeddedFile> NAME()`, sorted by path.
 function(param_embed out_cc name)
@@ -69,4 +80,5 @@ function(param_add_backend name)
   endif()
   configure_file(manifest.json ${PARAM_BACKEND_DIR}/${name}/manifest.json COPYONLY)
   set_property(GLOBAL APPEND PROPERTY PARAM_BACKENDS ${name})
+  add_dependencies(programs ${target})
 endfunction()
