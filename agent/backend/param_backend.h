@@ -59,6 +59,9 @@ typedef struct param_host {
   void (*progress)(void* user, const char* phase);
   const char* script; /* the fake backend's script (text), else "" */
   int32_t threads;    /* threads a CPU backend may use */
+  /* Where the rank stands: "spawn", "comm_init", "verify", "warmup", "timed", "teardown"; "" when
+   * unknown. Any thread. NULL where the worker does not say. */
+  const char* (*phase)(void* user);
 } param_host;
 
 /* ---- prepared operations ------------------------------------------------------------------ */

@@ -74,7 +74,11 @@ function(param_add_backend name)
     PREFIX "" OUTPUT_NAME "${name}"
     LIBRARY_OUTPUT_DIRECTORY ${PARAM_BACKEND_DIR}/${name}
     CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_link_options(${target} PRIVATE -Wl,-Bsymbolic)
+  # Hidden visibility leaves instantiated templates of the standard library visible; the version
+  # script does not. So nothing in a worker can bind to a backend's copies, nor the other way round.
+  target_link_options(${target} PRIVATE
+    -Wl,-Bsymbolic -Wl,--version-script=${CMAKE_SOURCE_DIR}/deploy/cmake/backend.map)
+  set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_SOURCE_DIR}/deploy/cmake/backend.map)
   if(NOT PARAM_SANITIZE)
     target_link_options(${target} PRIVATE -Wl,-z,defs)
   endif()
