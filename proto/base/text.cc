@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -43,6 +44,7 @@ std::size_t EditDistance(absl::string_view a, absl::string_view b) {
 }  // namespace
 
 std::string FormatDouble(double value) {
+  if (std::isnan(value)) return "nan";  // whatever its sign
   char buffer[32];
   const auto [end, error] = std::to_chars(buffer, buffer + sizeof(buffer), value);
   return error == std::errc() ? std::string(buffer, end) : "nan";
@@ -70,9 +72,14 @@ std::string FormatBytes(std::int64_t bytes) {
   static constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);
   std::size_t i = 0;
-  for (; i + 1 < std::size(kNames) && std::fabs(value) >= 1024; ++i) value /= 1024;
-  if (value == std::floor(value)) return absl::StrFormat("%.0f %s", value, kNames[i]);
-  return absl::StrCat(FourDigits(value), " ", kNames[i]);
+  // What would be rounded up to 1024 is one of the next unit.
+  for (; i + 1 < std::size(kNames) && std::fabs(value) >= 1023.5; ++i) value /= 1024;
+  std::string digits = FourDigits(value);
+  if (absl::StrContains(digits, '.')) {
+    digits.erase(digits.find_last_not_of('0') + 1);
+    if (digits.back() == '.') digits.pop_back();
+  }
+  return absl::StrCat(digits, " ", kNames[i]);
 }
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
@@ -84,9 +91,12 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
   const auto [rest, error] = std::from_chars(begin, end, seconds);
   if (error == std::errc() && rest == end && std::isfinite(seconds)) {
     duration = absl::Seconds(seconds);
-  } else if (!absl::ParseDuration(trimmed, &duration) || duration == absl::InfiniteDuration()) {
+  } else if (!absl::ParseDuration(trimmed, &duration)) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", text, "\" is not a duration; write 250ms, 30s, 5m or 2h"));
+  }
+  if (duration == absl::InfiniteDuration() || duration == -absl::InfiniteDuration()) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is too long a duration"));
   }
   if (duration < absl::ZeroDuration()) {
     return absl::InvalidArgumentError(absl::StrCat("\"", text, "\" is negative"));
@@ -96,7 +106,9 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
 
 std::string NearestName(absl::string_view word, const std::vector<std::string>& names) {
   std::string best;
-  std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
+  if (word.size() > 64) return best;  // no name is that long, and the search is quadratic
+  // A word of one letter shares nothing with another at distance one.
+  std::size_t best_distance = std::min(word.size(), std::max<std::size_t>(1, word.size() / 3) + 1);
   for (const std::string& name : names) {
     const std::size_t distance = EditDistance(word, name);
     if (distance < best_distance) {
