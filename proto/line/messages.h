@@ -1,6 +1,6 @@
 #pragma once
 // Messages between a worker and its agent: JSON lines over a Unix socket, at most kMaxLineBytes
-// each. The agent treats every line of a worker as hostile. No protobuf here: a worker may load a
+// each from a worker and kMaxAgentLineBytes from an agent. The agent treats every line of a worker as hostile. No protobuf here: a worker may load a
 // backend that brings its own.
 //
 // A line is {"type": "...", ...}; bytes are base64; samples are base64 of little-endian doubles.
@@ -21,6 +21,9 @@
 namespace param::line {
 
 inline constexpr std::size_t kMaxLineBytes = 1 << 20;
+// An agent is trusted, and its assignments (kMaxCases cases) and replies (one part per rank) are
+// larger.
+inline constexpr std::size_t kMaxAgentLineBytes = 64 << 20;
 // So that one Samples line stays under kMaxLineBytes.
 inline constexpr std::size_t kMaxSamplesPerLine = 65536;
 
@@ -142,7 +145,9 @@ struct Ack {
 
 using FromAgent = std::variant<Assignment, ExchangeReply, Cancel, Abort, Ack>;
 
-// One line, with its newline. Never fails: strings that are not UTF-8 are escaped lossily.
+// One line, with its newline. Never fails: strings that are not UTF-8 are escaped lossily, reasons,
+// facts and logs are cut to a few KiB. REQUIRES: at most kMaxSamplesPerLine samples, kMaxLabels
+// labels, kMaxExchangeBytes of exchanged data; names without blanks, commas and equals signs.
 std::string Encode(const FromWorker& message);
 std::string Encode(const FromAgent& message);
 
@@ -151,18 +156,26 @@ std::string Encode(const FromAgent& message);
 absl::StatusOr<FromWorker> DecodeFromWorker(absl::string_view line);
 absl::StatusOr<FromAgent> DecodeFromAgent(absl::string_view line);
 
-// Splits a byte stream into lines. Feed() any pieces; Next() gives complete lines.
+// Splits a byte stream into lines. Feed() any pieces; Next() gives complete lines. Not thread safe.
 class LineReader {
  public:
-  // RESOURCE_EXHAUSTED once a line exceeds kMaxLineBytes; the reader is dead after that.
+  // Agents read with the default, workers with kMaxAgentLineBytes.
+  explicit LineReader(std::size_t max_line_bytes = kMaxLineBytes)
+      : max_line_bytes_(max_line_bytes) {}
+
+  // RESOURCE_EXHAUSTED once a line exceeds the limit; the reader is dead after that, but gives the
+  // lines before it.
   absl::Status Feed(absl::string_view bytes);
   // False when no complete line is there.
   bool Next(std::string* line);
 
  private:
+  std::size_t max_line_bytes_;
   std::string buffer_;
-  std::size_t begin_ = 0;
-  std::size_t scanned_ = 0;
+  std::size_t begin_ = 0;    // start of the first line not yet given
+  std::size_t scanned_ = 0;  // no newline between begin_ and here
+  std::size_t open_ = 0;     // bytes after the last newline
+  bool dead_ = false;
 };
 
 }  // namespace param::line
