@@ -15,8 +15,12 @@ CREATE TABLE job (
   priority INTEGER NOT NULL,
   attempt INTEGER NOT NULL,
   backend TEXT NOT NULL,
-  nodes INTEGER NOT NULL,
+  nodes INTEGER NOT NULL,  -- asked for
+  nodes_json TEXT NOT NULL,  -- names placed on, in rank order, of the latest attempt
   ranks INTEGER NOT NULL,
+  oversubscribed INTEGER NOT NULL,
+  cases_total INTEGER NOT NULL,
+  cases_done INTEGER NOT NULL,
   failure_json TEXT NOT NULL,
   submitted_ns INTEGER NOT NULL,
   placed_ns INTEGER NOT NULL,
@@ -30,6 +34,7 @@ CREATE TABLE job (
 CREATE INDEX job_by_state ON job (state, submitted_ns);
 CREATE INDEX job_by_time ON job (submitted_ns);
 CREATE INDEX job_by_benchmark ON job (benchmark, submitted_ns);
+CREATE INDEX job_by_finish ON job (finished_ns);
 
 -- One execution of a job. `ranks_json` says which node each rank ran on.
 CREATE TABLE attempt (
@@ -59,6 +64,7 @@ CREATE TABLE job_case (
   case_id TEXT NOT NULL,
   set_row TEXT NOT NULL,
   application TEXT NOT NULL,
+  attempt INTEGER NOT NULL,  -- whose result this is; 0 until it ended
   status TEXT NOT NULL,  -- '' until it ended
   reason TEXT NOT NULL,
   info_json TEXT NOT NULL,
@@ -70,31 +76,45 @@ CREATE TABLE case_param (
   job_id TEXT NOT NULL,
   case_index INTEGER NOT NULL,
   name TEXT NOT NULL,
+  type TEXT NOT NULL,  -- int, real, bool (as 0 and 1) or text
   value ANY NOT NULL,
   PRIMARY KEY (job_id, case_index, name),
   FOREIGN KEY (job_id, case_index) REFERENCES job_case (job_id, case_index) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
--- A summary: (case, rank, metric, labels). rank -1 is the summary over all ranks.
+-- How each rank saw a case.
+CREATE TABLE case_rank (
+  job_id TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  case_index INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  node TEXT NOT NULL,
+  status TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (job_id, attempt, case_index, rank),
+  FOREIGN KEY (job_id, case_index) REFERENCES job_case (job_id, case_index) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+-- A summary: (case, rank, metric, labels). rank -1 is the summary over all ranks. NULL: not a number.
 CREATE TABLE measurement (
   job_id TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   case_index INTEGER NOT NULL,
   rank INTEGER NOT NULL,
   metric TEXT NOT NULL,
-  labels TEXT NOT NULL,  -- canonical "k=v,k=v", sorted by key; '' for none
+  labels TEXT NOT NULL,  -- canonical "k=v,k=v", sorted by key, %XX for , = %; '' for none
   unit TEXT NOT NULL,
   n INTEGER NOT NULL,
-  min REAL NOT NULL,
-  p50 REAL NOT NULL,
-  p75 REAL NOT NULL,
-  p95 REAL NOT NULL,
-  p99 REAL NOT NULL,
-  max REAL NOT NULL,
-  mean REAL NOT NULL,
-  stdev REAL NOT NULL,
-  ci95_low REAL NOT NULL,
-  ci95_high REAL NOT NULL,
+  min REAL,
+  p50 REAL,
+  p75 REAL,
+  p95 REAL,
+  p99 REAL,
+  max REAL,
+  mean REAL,
+  stdev REAL,
+  ci95_low REAL,
+  ci95_high REAL,
   slowest_rank INTEGER NOT NULL,  -- -1 where it has no meaning
   PRIMARY KEY (job_id, attempt, case_index, rank, metric, labels),
   FOREIGN KEY (job_id, case_index) REFERENCES job_case (job_id, case_index) ON DELETE CASCADE
