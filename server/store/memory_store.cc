@@ -44,12 +44,12 @@ struct MemoryStore::Staged {
   }
 
   absl::Status operator()(const PutJob& write) {
-    const auto taken = [&write](const auto& entry) {
-      return entry.second.job.request_id == write.job.request_id && entry.first != write.job.job_id;
-    };
-    for (const auto* const all : {&jobs, &base.jobs}) {
-      const auto it = std::find_if(all->begin(), all->end(), taken);
-      if (it != all->end()) return RequestTaken(write.job.request_id, it->first);
+    for (const std::map<std::string, StoredJob>* all : {&std::as_const(jobs), &base.jobs}) {
+      for (const auto& [job_id, other] : *all) {
+        if (other.job.request_id == write.job.request_id && job_id != write.job.job_id) {
+          return RequestTaken(write.job.request_id, job_id);
+        }
+      }
     }
     StoredJob* const stored = Find(write.job.job_id);
     (stored != nullptr ? *stored : jobs[write.job.job_id]).job = write.job;
@@ -65,7 +65,7 @@ struct MemoryStore::Staged {
       CaseRecord plan;
       plan.index = record.index;
       plan.planned = record.planned;
-      stored->cases.emplace(record.index, StoredCase{std::move(plan)});
+      stored->cases.emplace(record.index, StoredCase{std::move(plan), 0, {}});
     }
     return absl::OkStatus();
   }
