@@ -80,6 +80,7 @@ USES = {
     "agent/backend": ("absl", "json", "dlopen"),
     "agent/backends/cpu": ("onednn", "blas", "dlopen"),
     "agent/backends/cuda": ("cuda", "dlopen"),
+    "agent/backends/fake": ("json",),
     "agent/backends": (),
     "agent/bench": ("absl", "json"),
     "agent/worker": ("absl", "json", "dlopen"),
@@ -95,6 +96,7 @@ USES = {
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)')
+GOOGLE = ("absl/", "gtest/", "gmock/", "benchmark/")
 OURS = ("proto/", "param/v1/", "sql/", "server/", "agent/", "client/", "tests/", "deploy/")
 
 
@@ -144,8 +146,8 @@ def main():
             target = match.group(1)
             quoted = '"' in line.split(target)[0]
             problem = complaint(path, folder, target)
-            # System headers may be quoted by nobody: ours are written from the root.
-            if not problem and quoted and not target.startswith(OURS + ("absl/",)):
+            # Ours are written from the root; Google's own are quoted by habit.
+            if not problem and quoted and not target.startswith(OURS + GOOGLE):
                 problem = f"write quoted includes from the root of the tree: {target}"
             if problem:
                 bad += 1
