@@ -1,0 +1,64 @@
+#pragma once
+// Starting and reaching the ranks of an attempt, as the core needs it. There is one launcher per
+// way of starting: "direct" (the agent spawns the workers).
+
+#include <sys/types.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "agent/core/messages.h"
+
+namespace param::agent {
+
+// What workers do. Called on the agent's own thread, never from within a call to the launcher.
+class WorkerEvents {
+ public:
+  virtual ~WorkerEvents() = default;
+  // The first line of a new connection. Its rank, or why the connection is to be closed. `peer` is
+  // the process at the other end, as the kernel says.
+  virtual absl::StatusOr<int> OnGreeting(const AttemptKey& key, pid_t peer,
+                                         absl::string_view line) = 0;
+  // Further complete lines, in order, as many as one read brought.
+  virtual void OnLines(const RankKey& rank, const std::vector<std::string>& lines) = 0;
+  // The rank broke the rules of the socket below the level of messages (a line too long).
+  virtual void OnBadStream(const RankKey& rank, const absl::Status& why) = 0;
+  // A line of its standard output or error.
+  virtual void OnOutput(const RankKey& rank, absl::string_view line) = 0;
+  // The process is gone and so is everything it started; its output was delivered before.
+  virtual void OnExit(const RankKey& rank, int wait_status) = 0;
+};
+
+struct RankLaunch {
+  int rank = 0;
+  std::string token;  // one-time; the worker's first line must carry it
+};
+struct LaunchRequest {
+  AttemptKey key;
+  std::vector<RankLaunch> ranks;
+  std::string fake_script;  // text; "" none
+};
+struct Launched {
+  std::string fake_script_path;        // "" where there is no script
+  std::map<int, pid_t> pids;           // of the ranks that were started
+  std::map<int, absl::Status> failed;  // of the others; OnExit() will not come for them
+};
+
+class Launcher {
+ public:
+  virtual ~Launcher() = default;
+  // An error means that nothing was started.
+  virtual absl::StatusOr<Launched> Start(const LaunchRequest& request) = 0;
+  // Queues a line for a rank. Dropped when the rank is not connected (any more).
+  virtual void Send(const RankKey& rank, std::string line) = 0;
+  // To the rank's whole process group. Nothing when it is gone.
+  virtual void Signal(const RankKey& rank, int signal) = 0;
+  // All ranks are gone: closes the socket, deletes the files.
+  virtual void Release(const AttemptKey& key) = 0;
+};
+
+}  // namespace param::agent
