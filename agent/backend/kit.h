@@ -25,6 +25,12 @@
 
 #include "agent/backend/param_backend.h"
 
+// PARAM_KIT_TRY(kit::GetBool(...)); returns the code from the enclosing function unless it is 0.
+#define PARAM_KIT_TRY(expr)                                                   \
+  do {                                                                        \
+    if (const std::int32_t kit_code = (expr); kit_code != 0) return kit_code; \
+  } while (false)
+
 namespace param::kit {
 
 // The values of absl::StatusCode that a backend returns.
@@ -223,6 +229,37 @@ inline std::int32_t GetTensor(const param_op_desc& desc, std::size_t position, c
   return kOk;
 }
 
+// Bytes of a dense row-major tensor; false when it is not dense or has more than can be addressed.
+inline bool DenseBytes(const param_tensor& tensor, std::size_t* bytes) {
+  std::int64_t total = static_cast<std::int64_t>(DtypeSize(tensor.dtype));
+  std::int64_t stride = 1;
+  for (int i = tensor.rank - 1; i >= 0; --i) {
+    if (tensor.dims[i] < 0 || (tensor.dims[i] > 1 && tensor.strides[i] != stride) ||
+        __builtin_mul_overflow(stride, tensor.dims[i], &stride) ||
+        __builtin_mul_overflow(total, tensor.dims[i], &total)) {
+      return false;
+    }
+  }
+  *bytes = static_cast<std::size_t>(total);
+  return true;
+}
+
+// "copy": dst = src. Two dense tensors of one shape and type; their bytes.
+inline std::int32_t ParseCopy(const param_op_desc& desc, std::size_t* bytes, param_error* err) {
+  const param_tensor* src = nullptr;
+  const param_tensor* dst = nullptr;
+  PARAM_KIT_TRY(CheckAttrs(desc, {}, err));
+  PARAM_KIT_TRY(GetTensor(desc, 0, "src", &src, err));
+  PARAM_KIT_TRY(GetTensor(desc, 1, "dst", &dst, err));
+  bool same = desc.tensor_count == 2 && src->rank == dst->rank && src->dtype == dst->dtype;
+  for (int i = 0; same && i < src->rank; ++i) same = src->dims[i] == dst->dims[i];
+  std::size_t dst_bytes = 0;
+  if (!same || !DenseBytes(*src, bytes) || !DenseBytes(*dst, &dst_bytes)) {
+    return Fail(err, kInvalidArgument, "copy: src and dst must be dense, of one shape and type");
+  }
+  return kOk;
+}
+
 // OUT_OF_RANGE unless [offset, offset + bytes) lies in a buffer of `size` bytes.
 inline std::int32_t CheckRange(const char* what, std::size_t offset, std::size_t bytes,
                                std::size_t size, param_error* err) {
@@ -290,9 +327,3 @@ inline std::int32_t PutText(const std::string& text, char* out, std::size_t capa
 }
 
 }  // namespace param::kit
-
-// PARAM_KIT_TRY(kit::GetBool(...)); returns the code from the enclosing function unless it is 0.
-#define PARAM_KIT_TRY(expr)                                                   \
-  do {                                                                        \
-    if (const std::int32_t kit_code = (expr); kit_code != 0) return kit_code; \
-  } while (false)

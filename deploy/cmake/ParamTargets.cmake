@@ -74,6 +74,7 @@ function(param_add_backend name)
     PREFIX "" OUTPUT_NAME "${name}"
     LIBRARY_OUTPUT_DIRECTORY ${PARAM_BACKEND_DIR}/${name}
     CXX_VISIBILITY_PRESET hidden C_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_compile_definitions(${target} PRIVATE PARAM_BACKEND_VERSION="${PROJECT_VERSION}")
   # Hidden visibility leaves instantiated templates of the standard library visible; the version
   # script does not. So nothing in a worker can bind to a backend's copies, nor the other way round.
   target_link_options(${target} PRIVATE

@@ -1,0 +1,20 @@
+#include "agent/backends/cpu/state.h"
+
+namespace {
+
+const void* Table(const char* name) {
+  return std::strcmp(name, "device") == 0 ? param::cpu::DeviceTable() : nullptr;
+}
+
+constexpr param_backend_v1 kEntry = {
+    .struct_size = sizeof(param_backend_v1),
+    .abi_major = PARAM_BACKEND_ABI_MAJOR,
+    .abi_minor = PARAM_BACKEND_ABI_MINOR,
+    .name = "cpu",
+    .version = PARAM_BACKEND_VERSION,
+    .table = Table,
+};
+
+}  // namespace
+
+extern "C" const param_backend_v1* param_backend_entry_v1(void) { return &kEntry; }
