@@ -13,8 +13,8 @@ namespace param {
 
 // One combination of parameters.
 struct Case {
-  std::string id;      // "gemm:v1:k=1024,m=1024": see CaseId
-  Params params;       // total: own parameters and the shared measuring group
+  std::string id;           // "gemm:v1:k=1024,m=1024": see CaseId
+  Params params;            // total: own parameters and the shared measuring group
   std::string set_row;      // "deepbench-train/017" when it came from a problem set, else ""
   std::string application;  // what the set says it is for, else ""
 };
@@ -45,17 +45,17 @@ std::string ReproLine(const BenchmarkSpec& bench, const Params& params, int node
 
 // How samples are taken, from a case's parameters.
 struct MeasureOptions {
-  std::int64_t iters = 0;     // 0: until the noise rule or max_time
-  std::int64_t warmup = 5;    // iterations
-  double min_time_s = 0;      // timed seconds at least
-  double max_time_s = 0;      // timed seconds at most
-  double noise = 0;           // relative stdev under which sampling may stop
-  bool flush_cache = false;   // evict caches before each iteration
-  std::string fill;           // normal | uniform | ones | zeros | exact
+  std::int64_t iters = 0;    // 0: until the noise rule or max_time
+  std::int64_t warmup = 5;   // iterations
+  double min_time_s = 0;     // timed seconds at least
+  double max_time_s = 0;     // timed seconds at most
+  double noise = 0;          // relative stdev under which sampling may stop
+  bool flush_cache = false;  // evict caches before each iteration
+  std::string fill;          // normal | uniform | ones | zeros | exact
   std::uint64_t seed = 0;
   bool check = true;
-  std::string inject;         // "" or "flip@RANK:INDEX"
-  std::string mode;           // isolated | pipelined
+  std::string inject;  // "" or "flip@RANK:INDEX"
+  std::string mode;    // isolated | pipelined
 };
 MeasureOptions MeasureOptionsOf(const Params& params);
 

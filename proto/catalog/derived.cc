@@ -6,8 +6,8 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "proto/base/text.h"
 #include "proto/catalog/problem_sets.h"
+#include "proto/catalog/values.h"
 
 namespace param {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::size_t kHelpWidth = 100;
 // What may be typed for a parameter: "normal|uniform" or "INT 1..1024".
 std::string Allowed(const ParamSpec& spec, absl::string_view choice_separator) {
   const auto range = [&spec](absl::string_view word) {
-    return absl::StrCat(word, " ", FormatDouble(spec.min), "..", FormatDouble(spec.max));
+    return absl::StrCat(word, " ", BoundText(spec.min), "..", BoundText(spec.max));
   };
   switch (spec.type) {
     case ParamType::kInt:
@@ -40,6 +40,7 @@ std::string Allowed(const ParamSpec& spec, absl::string_view choice_separator) {
 
 std::string FallbackText(const ParamSpec& spec) {
   if (spec.fallback.empty()) return "none";
+  if (spec.type == ParamType::kBool) return spec.fallback == "true" ? "on" : "off";
   return absl::StrCat(spec.fallback, spec.type == ParamType::kDuration ? "s" : "");
 }
 
@@ -57,12 +58,18 @@ std::string Wrap(absl::string_view text, std::size_t indent) {
   return absl::StrCat(out, line, "\n");
 }
 
+// A switch that is on by default is typed to switch it off.
+bool IsOnByDefault(const ParamSpec& spec) {
+  return spec.type == ParamType::kBool && spec.fallback == "true";
+}
+
+std::string OffFlag(const ParamSpec& spec) {
+  return absl::StrCat("--no-", FlagName(spec.name).substr(2));
+}
+
 std::string HelpOfParam(const ParamSpec& spec) {
   std::string flag = FlagName(spec.name);
-  // A switch that is on by default is typed to switch it off.
-  if (spec.type == ParamType::kBool && spec.fallback == "true") {
-    flag = absl::StrCat(flag, ", --no-", flag.substr(2));
-  }
+  if (IsOnByDefault(spec)) absl::StrAppend(&flag, ", ", OffFlag(spec));
   const std::string allowed = Allowed(spec, "|");
   if (!allowed.empty()) absl::StrAppend(&flag, " ", allowed);
   return absl::StrCat("  ", flag, "\n",
@@ -87,7 +94,8 @@ std::string ParamRows(absl::Span<const ParamSpec> params) {
   std::string rows = "| flag | values | default | what it is |\n| --- | --- | --- | --- |\n";
   for (const ParamSpec& spec : params) {
     const std::string allowed = Allowed(spec, ", ");
-    absl::StrAppend(&rows, "| `", FlagName(spec.name), "` | ",
+    absl::StrAppend(&rows, "| `", FlagName(spec.name), "`",
+                    IsOnByDefault(spec) ? absl::StrCat(", `", OffFlag(spec), "`") : "", " | ",
                     Cell(allowed.empty() ? "switch" : allowed), " | ", Cell(FallbackText(spec)),
                     " | ", Cell(spec.help), " |\n");
   }
@@ -138,8 +146,8 @@ std::string HelpText(const BenchmarkSpec& bench) {
 
 std::string MarkdownPage(const BenchmarkSpec& bench) {
   std::string out = absl::StrCat("<!-- Generated from proto/catalog/", bench.id,
-                                 ".cc; a test compares it. -->\n\n# ", bench.id, "\n\n",
-                                 bench.summary, " (version ", bench.version, ").\n\n");
+                                 ".cc; a test compares it. -->\n\n# ", bench.id, "\n\nVersion ",
+                                 bench.version, ": ", bench.summary, ".\n\n");
   absl::StrAppend(&out, "```sh\n");
   for (const absl::string_view example : bench.examples) {
     absl::StrAppend(&out, "paramctl submit ", bench.id, example.empty() ? "" : " ", example, "\n");

@@ -31,18 +31,19 @@ enum class ParamType { kInt, kBytes, kFloat, kBool, kChoice, kString, kDuration 
 // What a parameter decides.
 enum class ParamRole {
   kCase,             // what is measured: part of the case's identity; takes lists and ranges
-  kMeasureIdentity,  // how it is measured, and comparable only with the same: mode, fill, flush_cache
+  kMeasureIdentity,  // how it is measured, and comparable only with the same: mode, fill,
+                     // flush_cache
   kMeasure,          // how long and how carefully: not part of the identity, one value
 };
 
 struct ParamSpec {
-  absl::string_view name;      // snake_case; --min-time on the command line, min_time in JSON and SQL
+  absl::string_view name;  // snake_case; --min-time on the command line, min_time in JSON and SQL
   ParamType type;
   ParamRole role;
   absl::string_view fallback;  // the default as a user would type it; parsed like any input
   double min = 0, max = 0;     // for numbers: inclusive range
   absl::Span<const absl::string_view> choices = {};
-  absl::string_view help;      // one clause, no full stop
+  absl::string_view help;  // one clause, no full stop
 };
 
 // Named numbers that a rank reports beside its samples for one case (for example "peak").
@@ -73,9 +74,9 @@ struct ProblemSet {
 
 struct BenchmarkSpec {
   absl::string_view id;
-  int version;  // raised when a number changes meaning or a default changes
-  absl::string_view summary;      // one line
-  absl::string_view description;  // paragraphs of Markdown: method, formulas and their sources
+  int version;                         // raised when a number changes meaning or a default changes
+  absl::string_view summary;           // one line
+  absl::string_view description;       // paragraphs of Markdown: method, formulas and their sources
   absl::Span<const ParamSpec> params;  // its own; the shared measuring group comes on top
   absl::Span<const MetricSpec> metrics;
   // Overflow and absurd sizes are errors that name the parameter.

@@ -112,8 +112,8 @@ absl::StatusOr<Number> ReadInRange(const ParamSpec& spec, absl::string_view text
   PARAM_ASSIGN_OR_RETURN(const Number value, Read<Number>(spec, text));
   const double size = static_cast<double>(value);
   if (size < spec.min || size > spec.max) {
-    return Bad(spec, absl::StrCat(Show(value), " is outside ", FormatDouble(spec.min), "..",
-                                  FormatDouble(spec.max)));
+    return Bad(spec, absl::StrCat(Show(value), " is outside ", BoundText(spec.min), "..",
+                                  BoundText(spec.max)));
   }
   return value;
 }
@@ -259,6 +259,12 @@ std::string Quoted(absl::string_view text) {
   static constexpr std::size_t kLongest = 60;
   const bool cut = text.size() > kLongest;
   return absl::StrCat("\"", absl::Utf8SafeCEscape(text.substr(0, kLongest)), cut ? "...\"" : "\"");
+}
+
+std::string BoundText(double bound) {
+  constexpr double kExact = 9007199254740992;  // 2^53: whole numbers up to here are themselves
+  if (bound != std::floor(bound) || std::fabs(bound) > kExact) return FormatDouble(bound);
+  return absl::StrCat(static_cast<std::int64_t>(bound));
 }
 
 absl::StatusOr<std::vector<Value>> ParseValues(const ParamSpec& spec, absl::string_view text) {

@@ -16,6 +16,9 @@ Value DefaultValue(const ParamSpec& spec);
 // Text of a user, cut to a length fit for an error message, in quotes.
 std::string Quoted(absl::string_view text);
 
+// A bound of a parameter for people: whole numbers without an exponent.
+std::string BoundText(double bound);
+
 // The value of `name`, or `otherwise` when it is missing or of another type: parameters may come
 // from a peer, so these never throw.
 std::int64_t IntParam(const Params& params, absl::string_view name, std::int64_t otherwise);

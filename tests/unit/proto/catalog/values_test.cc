@@ -98,7 +98,7 @@ TEST(ParseValues, SaysHowARangeIsWritten) {
 }
 
 TEST(ParseValues, NamesTheValueAndTheRangeThatItLeaves) {
-  EXPECT_EQ(Parsed(kInt, "1000001"), "--count: 1000001 is outside -100..1e+06");
+  EXPECT_EQ(Parsed(kInt, "1000001"), "--count: 1000001 is outside -100..1000000");
   EXPECT_EQ(Parsed(kFloat, "10.5"), "--scale: 10.5 is outside -10..10");
 }
 
