@@ -1,8 +1,8 @@
 #pragma once
 // What a benchmark driver is: written once over the backend's primitives, for every backend.
 //
-// A driver is made by `const BenchmarkDriver& GemmDriver()` in agent/bench/gemm.cc and listed by the
-// same line of CMake as its descriptor.
+// A driver is made by `const BenchmarkDriver& GemmDriver()` in agent/bench/gemm.cc and listed by
+// the same line of CMake as its descriptor.
 
 #include <cstdint>
 #include <functional>
@@ -19,8 +19,8 @@
 
 namespace param {
 
-// The ranks of an attempt, never the measured communicator. Every call is collective: all ranks make
-// the same calls in the same order. Errors: ABORTED when another rank failed or the job was
+// The ranks of an attempt, never the measured communicator. Every call is collective: all ranks
+// make the same calls in the same order. Errors: ABORTED when another rank failed or the job was
 // cancelled, DEADLINE_EXCEEDED.
 class Team {
  public:
@@ -63,6 +63,8 @@ class CaseReporter {
   virtual bool Cancelled() const = 0;
 };
 
+class PeakCache;  // peak_cache.h
+
 // What a driver has to work with. Everything is borrowed for the duration of the call.
 struct CaseContext {
   Team& team;
@@ -71,12 +73,14 @@ struct CaseContext {
   const Params& params;
   const MeasureOptions& measure;
   CaseReporter& reporter;
+  // Peak rates already known of this device; null: ask the device.
+  PeakCache* peaks = nullptr;
 };
 
 struct BenchmarkDriver {
   absl::string_view id;  // the descriptor's
-  // Runs one case. A non-OK status fails the rank (device lost, out of memory, team broken); what the
-  // backend cannot do is kSkipped, wrong data is kWrong.
+  // Runs one case. A non-OK status fails the rank (device lost, out of memory, team broken); what
+  // the backend cannot do is kSkipped, wrong data is kWrong.
   absl::StatusOr<CaseResult> (*run)(CaseContext& context);
 };
 

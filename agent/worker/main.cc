@@ -1,0 +1,101 @@
+// One rank of an attempt, or a throw-away probe of a backend.
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/backend/probe.h"
+#include "agent/worker/channel.h"
+#include "agent/worker/runner.h"
+#include "proto/base/version.h"
+
+namespace param {
+namespace {
+
+constexpr char kHelp[] =
+    R"(param-worker: one rank of a job, started by param-agent
+
+  param-worker                 run as a rank; PARAM_WORKER_SOCKET names the agent's socket and
+                               PARAM_WORKER_TOKEN proves who this is
+  param-worker --probe FILE    load the backend FILE and print one JSON line about it
+  param-worker --version
+  param-worker --help
+
+Exit status: 0 all cases ended, 1 failed (and told the agent why), 2 called in a wrong way,
+3 the agent is gone or stopped the job.
+)";
+
+// Dies with the agent, also when it is killed; false when that happened already.
+bool FollowParent() {
+  const pid_t parent = getppid();
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  return getppid() == parent;
+}
+
+// The value of a variable, which is gone afterwards: children and backends do not see it.
+std::string TakeVariable(const char* name) {
+  const char* const value = std::getenv(name);
+  const std::string text = value == nullptr ? "" : value;
+  unsetenv(name);
+  return text;
+}
+
+[[noreturn]] void Exit(int code) {
+  std::fflush(nullptr);
+  // Not exit(): destructors of loaded backends and of the reader's thread have nothing to add.
+  _exit(code);
+}
+
+int RunRank() {
+  const std::string path = TakeVariable("PARAM_WORKER_SOCKET");
+  const std::string token = TakeVariable("PARAM_WORKER_TOKEN");
+  if (path.empty() || token.empty()) {
+    std::fputs("param-worker: PARAM_WORKER_SOCKET and PARAM_WORKER_TOKEN must be set\n", stderr);
+    return kWorkerUsage;
+  }
+  absl::StatusOr<Fd> socket = ConnectUnix(path);
+  if (!socket.ok()) {
+    std::fprintf(stderr, "param-worker: %s\n", std::string(socket.status().message()).c_str());
+    return kWorkerOrphan;
+  }
+  setenv("PARAM_WORKER_SOCKET_FD", absl::StrCat(socket->get()).c_str(), 1);
+  Channel channel(*std::move(socket), [](const std::string& why) {
+    std::fprintf(stderr, "param-worker: %s\n", why.c_str());
+    Exit(kWorkerOrphan);
+  });
+  channel.Send(line::Hello{token, getpid(), kProtocolVersion, std::string(Version())});
+  Exit(RunWorker(channel));
+}
+
+int Main(int argc, char** argv) {
+  if (!FollowParent()) return kWorkerOrphan;
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (argc == 1) return RunRank();
+  if (argc == 2 && first == "--version") {
+    std::printf("param-worker %s (%s, %s)\n", std::string(Version()).c_str(),
+                std::string(Revision()).c_str(), std::string(Compiler()).c_str());
+    return 0;
+  }
+  if (argc == 2 && first == "--help") {
+    std::fputs(kHelp, stdout);
+    return 0;
+  }
+  if (argc == 3 && first == "--probe") {
+    std::printf("%s\n", RunProbe(argv[2]).c_str());
+    Exit(0);
+  }
+  std::fprintf(stderr, "param-worker: wrong arguments; see param-worker --help\n");
+  return kWorkerUsage;
+}
+
+}  // namespace
+}  // namespace param
+
+int main(int argc, char** argv) { return param::Main(argc, argv); }
