@@ -1,13 +1,33 @@
 #include "server/store/checks.h"
 
+#include <algorithm>
 #include <limits>
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
 namespace param {
+namespace {
+
+// One of two rows with the same (rank, metric, labels), or null. Sorts pointers: a result of a
+// large job has thousands of rows and a set of them would cost as much as storing them.
+template <typename T>
+const T* FindTwice(const std::vector<T>& rows) {
+  const auto key = [](const T* row) { return std::tie(row->rank, row->metric, row->labels); };
+  std::vector<const T*> sorted;
+  sorted.reserve(rows.size());
+  for (const T& row : rows) sorted.push_back(&row);
+  std::sort(sorted.begin(), sorted.end(),
+            [&key](const T* a, const T* b) { return key(a) < key(b); });
+  const auto twice = std::adjacent_find(
+      sorted.begin(), sorted.end(), [&key](const T* a, const T* b) { return key(a) == key(b); });
+  return twice == sorted.end() ? nullptr : *twice;
+}
+
+}  // namespace
 
 absl::Status CheckSequence(std::uint64_t seq) {
   if (seq <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
@@ -17,32 +37,25 @@ absl::Status CheckSequence(std::uint64_t seq) {
 }
 
 absl::Status CheckResult(const PutCaseResult& write) {
-  using Key = std::tuple<int, absl::string_view, const line::Labels&>;
-  std::set<Key> seen;
-  for (const Measurement& m : write.result.measurements) {
-    if (!seen.emplace(m.rank, m.metric, m.labels).second) {
-      return absl::InvalidArgumentError(absl::StrCat("case ", write.result.index, ": rank ", m.rank,
-                                                     ": metric ", m.metric, " is given twice"));
-    }
+  const int index = write.result.index;
+  if (const Measurement* m = FindTwice(write.result.measurements)) {
+    return absl::InvalidArgumentError(absl::StrCat("case ", index, ": rank ", m->rank, ": metric ",
+                                                   m->metric, " is given twice"));
   }
-  seen.clear();
   for (const SampleBlob& s : write.samples) {
-    if (s.case_index != write.result.index) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("case ", write.result.index, ": samples of case ", s.case_index));
-    }
-    if (!seen.emplace(s.rank, s.metric, s.labels).second) {
-      return absl::InvalidArgumentError(absl::StrCat("case ", write.result.index, ": rank ", s.rank,
-                                                     ": samples of ", s.metric,
-                                                     " are given twice"));
-    }
+    if (s.case_index == index) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("case ", index, ": samples of case ", s.case_index));
+  }
+  if (const SampleBlob* s = FindTwice(write.samples)) {
+    return absl::InvalidArgumentError(absl::StrCat("case ", index, ": rank ", s->rank,
+                                                   ": samples of ", s->metric, " are given twice"));
   }
   std::set<int> ranks;
   for (const RankStatus& rank : write.result.ranks) {
-    if (!ranks.insert(rank.rank).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("case ", write.result.index, ": rank ", rank.rank, " is given twice"));
-    }
+    if (ranks.insert(rank.rank).second) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("case ", index, ": rank ", rank.rank, " is given twice"));
   }
   return absl::OkStatus();
 }
