@@ -210,6 +210,10 @@ absl::StatusOr<int> Agent::OnGreeting(const AttemptKey& key, pid_t peer, absl::s
   return supervisor->OnGreeting(peer, line);
 }
 
+void Agent::OnConnected(const RankKey& rank) {
+  if (AttemptSupervisor* const supervisor = Find(rank.key)) supervisor->OnConnected(rank.rank);
+}
+
 void Agent::OnLines(const RankKey& rank, const std::vector<std::string>& lines) {
   if (AttemptSupervisor* const supervisor = Find(rank.key)) supervisor->OnLines(rank.rank, lines);
 }

@@ -94,6 +94,7 @@ class Agent final : public UplinkEvents, public WorkerEvents {
   // WorkerEvents
   absl::StatusOr<int> OnGreeting(const AttemptKey& key, pid_t peer,
                                  absl::string_view line) override;
+  void OnConnected(const RankKey& rank) override;
   void OnLines(const RankKey& rank, const std::vector<std::string>& lines) override;
   void OnBadStream(const RankKey& rank, const absl::Status& why) override;
   void OnOutput(const RankKey& rank, absl::string_view line) override;

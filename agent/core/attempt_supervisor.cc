@@ -106,11 +106,6 @@ absl::StatusOr<int> AttemptSupervisor::OnGreeting(pid_t peer, absl::string_view 
     line::Hello kept = *hello;
     kept.token.clear();  // not needed any more, and not for the store
     Append(rank, kept, Spool::Importance::kEvent);
-    if (!rank.ended) SendAssignment(rank);
-    if (cancel_until_ != absl::InfiniteDuration()) {
-      const line::FromAgent cancel = line::Cancel{cancel_reason_};
-      parts_.launcher->Send(KeyOf(rank), line::Encode(cancel));
-    }
     return rank.place.rank;
   }
   const std::string what =
@@ -121,6 +116,16 @@ absl::StatusOr<int> AttemptSupervisor::OnGreeting(pid_t peer, absl::string_view 
     if (rank.running && rank.pid == peer) Blame(rank, what);
   }
   return absl::PermissionDeniedError(absl::StrCat("process ", peer, " sent ", what));
+}
+
+void AttemptSupervisor::OnConnected(int number) {
+  Rank* const rank = Find(number);
+  if (rank == nullptr || rank->ended) return;
+  SendAssignment(*rank);
+  if (cancel_until_ != absl::InfiniteDuration()) {  // cancelled before it could hear of it
+    const line::FromAgent cancel = line::Cancel{cancel_reason_};
+    parts_.launcher->Send(KeyOf(*rank), line::Encode(cancel));
+  }
 }
 
 void AttemptSupervisor::OnLines(int number, const std::vector<std::string>& lines) {

@@ -65,6 +65,7 @@ class AttemptSupervisor {
   void Fail(absl::StatusCode code, absl::string_view cause);
 
   absl::StatusOr<int> OnGreeting(pid_t peer, absl::string_view line);
+  void OnConnected(int rank);
   void OnLines(int rank, const std::vector<std::string>& lines);
   void OnBadStream(int rank, const absl::Status& why);
   void OnOutput(int rank, absl::string_view line);

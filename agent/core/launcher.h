@@ -23,6 +23,8 @@ class WorkerEvents {
   // the process at the other end, as the kernel says.
   virtual absl::StatusOr<int> OnGreeting(const AttemptKey& key, pid_t peer,
                                          absl::string_view line) = 0;
+  // The greeting was taken: the rank can be sent to.
+  virtual void OnConnected(const RankKey& rank) = 0;
   // Further complete lines, in order, as many as one read brought.
   virtual void OnLines(const RankKey& rank, const std::vector<std::string>& lines) = 0;
   // The rank broke the rules of the socket below the level of messages (a line too long).

@@ -1,0 +1,201 @@
+#include "agent/process/direct_launcher.h"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+#include <utility>
+
+#include "proto/base/status.h"
+
+namespace param::agent {
+
+std::string SocketRoot() {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  struct stat info {};
+  if (runtime != nullptr && ::stat(runtime, &info) == 0 && S_ISDIR(info.st_mode) &&
+      ::access(runtime, W_OK) == 0 && std::string(runtime).size() < 80) {
+    return runtime;
+  }
+  return "/tmp";
+}
+
+DirectLauncher::DirectLauncher(DirectLauncherOptions options, Parts parts)
+    : options_(std::move(options)), parts_(parts) {}
+
+DirectLauncher::~DirectLauncher() {
+  for (auto& [key, attempt] : attempts_) Clear(attempt);
+}
+
+absl::Status DirectLauncher::MakeFolder(const LaunchRequest& request, Attempt* attempt,
+                                        std::string* script) {
+  std::string pattern = absl::StrCat(options_.socket_root, "/param-XXXXXX");
+  if (::mkdtemp(pattern.data()) == nullptr) {  // mode 0700
+    return ErrnoStatus(errno, absl::StrCat("mkdtemp ", pattern));
+  }
+  attempt->folder = pattern;
+  if (request.fake_script.empty()) return absl::OkStatus();
+  *script = absl::StrCat(attempt->folder, "/script");
+  std::ofstream file(*script, std::ios::trunc | std::ios::binary);
+  file << request.fake_script;
+  file.close();
+  return file ? absl::OkStatus() : ErrnoStatus(errno, absl::StrCat("write ", *script));
+}
+
+absl::StatusOr<Launched> DirectLauncher::Start(const LaunchRequest& request) {
+  const AttemptKey key = request.key;
+  if (attempts_.contains(key)) return absl::AlreadyExistsError("attempt runs here already");
+  Launched launched;
+  Attempt made;
+  absl::Status ready = MakeFolder(request, &made, &launched.fake_script_path);
+  if (ready.ok()) {
+    WorkerEvents* const events = parts_.events;
+    absl::StatusOr<std::unique_ptr<WorkerSocket>> socket =
+        WorkerSocket::Listen(*parts_.reactor, *parts_.log, absl::StrCat(made.folder, "/s"),
+                             {.greeting =
+                                  [events, key](pid_t peer, absl::string_view line) {
+                                    return events->OnGreeting(key, peer, line);
+                                  },
+                              .connected =
+                                  [events, key](int rank) {
+                                    events->OnConnected({key, rank});
+                                  },
+                              .lines =
+                                  [events, key](int rank, const std::vector<std::string>& lines) {
+                                    events->OnLines({key, rank}, lines);
+                                  },
+                              .bad_stream =
+                                  [events, key](int rank, const absl::Status& why) {
+                                    events->OnBadStream({key, rank}, why);
+                                  }});
+    ready = socket.status();
+    if (socket.ok()) made.socket = *std::move(socket);
+  }
+  if (!ready.ok()) {
+    Clear(made);
+    return ready;
+  }
+  Attempt& attempt = attempts_.emplace(key, std::move(made)).first->second;
+  std::vector<pid_t> pids;
+  for (const RankLaunch& rank : request.ranks) {
+    const absl::StatusOr<pid_t> pid = SpawnRank(key, attempt, rank);
+    if (pid.ok()) {
+      launched.pids[rank.rank] = *pid;
+      pids.push_back(*pid);
+    } else {
+      launched.failed[rank.rank] = pid.status();
+    }
+  }
+  parts_.run_file->Add(pids, attempt.folder);
+  return launched;
+}
+
+absl::StatusOr<pid_t> DirectLauncher::SpawnRank(const AttemptKey& key, Attempt& attempt,
+                                                const RankLaunch& launch) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
+  Fd read_end(ends[0]);
+  const Fd write_end(ends[1]);
+  ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+  const std::string token = absl::StrCat("PARAM_WORKER_TOKEN=", launch.token);
+  Command command{.path = options_.worker_path,
+                  .args = options_.worker_args,
+                  .env = options_.env,
+                  .output_fd = write_end.get(),
+                  .error_fd = -1,
+                  .tag = token};
+  command.env.push_back(absl::StrCat("PARAM_WORKER_SOCKET=", attempt.folder, "/s"));
+  command.env.push_back(token);
+  const RankKey rank_key{key, launch.rank};
+  PARAM_ASSIGN_OR_RETURN(
+      const pid_t pid,
+      parts_.children->Spawn(command, [this, rank_key](int status) { OnExit(rank_key, status); }));
+  Rank& rank = attempt.ranks[launch.rank];
+  rank.pid = pid;
+  rank.output = std::move(read_end);
+  const absl::Status watched =
+      parts_.reactor->Add(rank.output.get(), EPOLLIN, [this, rank_key](std::uint32_t) {
+        if (Rank* const found = Find(rank_key)) ReadOutput(rank_key, *found);
+      });
+  if (!watched.ok()) parts_.log->Error("output not watched", {F("reason", watched.message())});
+  return pid;
+}
+
+bool DirectLauncher::ReadOutput(const RankKey& key, Rank& rank) {
+  if (!rank.output) return false;
+  std::string piece(64 << 10, '\0');
+  const ssize_t got = ::read(rank.output.get(), piece.data(), piece.size());
+  if (got < 0 && errno == EINTR) return true;
+  if (got < 0 && errno == EAGAIN) return false;
+  const auto deliver = [this, &key](absl::string_view line) { parts_.events->OnOutput(key, line); };
+  if (got <= 0) {
+    rank.splitter.Finish(deliver);
+    parts_.reactor->Remove(rank.output.get());
+    rank.output.reset();
+    return false;
+  }
+  rank.splitter.Feed(absl::string_view(piece.data(), static_cast<std::size_t>(got)), deliver);
+  return true;
+}
+
+void DirectLauncher::OnExit(const RankKey& key, int wait_status) {
+  const auto attempt = attempts_.find(key.key);
+  Rank* const rank = Find(key);
+  if (rank == nullptr) return;
+  parts_.run_file->Remove(rank->pid);
+  attempt->second.socket->Finish(key.rank);
+  while (ReadOutput(key, *rank)) {
+  }
+  if (rank->output) {
+    // Open still: something that survived SIGKILL holds the other end.
+    parts_.reactor->Remove(rank->output.get());
+    rank->output.reset();
+  }
+  rank->pid = 0;
+  parts_.events->OnExit(key, wait_status);
+}
+
+DirectLauncher::Rank* DirectLauncher::Find(const RankKey& key) {
+  const auto attempt = attempts_.find(key.key);
+  if (attempt == attempts_.end()) return nullptr;
+  const auto rank = attempt->second.ranks.find(key.rank);
+  return rank == attempt->second.ranks.end() ? nullptr : &rank->second;
+}
+
+void DirectLauncher::Send(const RankKey& rank, std::string line) {
+  const auto attempt = attempts_.find(rank.key);
+  if (attempt != attempts_.end()) attempt->second.socket->Send(rank.rank, line);
+}
+
+void DirectLauncher::Signal(const RankKey& key, int signal) {
+  if (const Rank* const rank = Find(key); rank != nullptr && rank->pid != 0) {
+    parts_.children->Signal(rank->pid, signal);
+  }
+}
+
+void DirectLauncher::Clear(Attempt& attempt) {
+  for (auto& [number, rank] : attempt.ranks) {
+    if (rank.output) parts_.reactor->Remove(rank.output.get());
+    rank.output.reset();
+  }
+  attempt.socket.reset();
+  if (attempt.folder.empty()) return;
+  std::error_code ignored;  // best effort: the next start of an agent clears up
+  std::filesystem::remove_all(attempt.folder, ignored);
+  parts_.run_file->RemoveFolder(attempt.folder);
+}
+
+void DirectLauncher::Release(const AttemptKey& key) {
+  const auto attempt = attempts_.find(key);
+  if (attempt == attempts_.end()) return;
+  Clear(attempt->second);
+  attempts_.erase(attempt);
+}
+
+}  // namespace param::agent

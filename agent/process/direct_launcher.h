@@ -1,0 +1,74 @@
+#pragma once
+// The launcher "direct": the agent spawns its ranks itself.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/core/launcher.h"
+#include "agent/process/children.h"
+#include "agent/process/line_splitter.h"
+#include "agent/process/reactor.h"
+#include "agent/process/run_file.h"
+#include "agent/process/worker_socket.h"
+#include "proto/base/handle.h"
+#include "proto/base/log.h"
+
+namespace param::agent {
+
+struct DirectLauncherOptions {
+  std::string worker_path;  // param-worker, beside the agent; the wire cannot change it
+  std::vector<std::string> worker_args;  // for tests that put another program there
+  std::vector<std::string> env;          // "K=V", from WorkerEnvironment()
+  std::string socket_root;               // where socket folders are made: short
+};
+
+// $XDG_RUNTIME_DIR where it is a folder and short enough for a socket's path, else /tmp.
+std::string SocketRoot();
+
+// On the reactor's thread.
+class DirectLauncher final : public Launcher {
+ public:
+  struct Parts {  // all outlive this
+    Reactor* reactor;
+    Children* children;
+    RunFile* run_file;
+    const Log* log;
+    WorkerEvents* events;
+  };
+  DirectLauncher(DirectLauncherOptions options, Parts parts);
+  ~DirectLauncher() override;
+  DirectLauncher(const DirectLauncher&) = delete;
+  DirectLauncher& operator=(const DirectLauncher&) = delete;
+
+  absl::StatusOr<Launched> Start(const LaunchRequest& request) override;
+  void Send(const RankKey& rank, std::string line) override;
+  void Signal(const RankKey& rank, int signal) override;
+  void Release(const AttemptKey& key) override;
+
+ private:
+  struct Rank {
+    pid_t pid = 0;
+    Fd output;
+    LineSplitter splitter{16 << 10};
+  };
+  struct Attempt {
+    std::string folder;
+    std::unique_ptr<WorkerSocket> socket;
+    std::map<int, Rank> ranks;
+  };
+  absl::Status MakeFolder(const LaunchRequest& request, Attempt* attempt, std::string* script);
+  absl::StatusOr<pid_t> SpawnRank(const AttemptKey& key, Attempt& attempt, const RankLaunch& rank);
+  // False once there is nothing to read for now.
+  bool ReadOutput(const RankKey& key, Rank& rank);
+  void OnExit(const RankKey& key, int wait_status);
+  void Clear(Attempt& attempt);
+  Rank* Find(const RankKey& key);
+
+  const DirectLauncherOptions options_;
+  const Parts parts_;
+  std::map<AttemptKey, Attempt> attempts_;
+};
+
+}  // namespace param::agent

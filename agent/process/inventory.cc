@@ -1,0 +1,144 @@
+#include "agent/process/inventory.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace param::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string ReadText(const std::string& path) {
+  std::ifstream file(path);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  return std::string(absl::StripAsciiWhitespace(text));
+}
+
+// Names in a folder, sorted.
+std::vector<std::string> List(const std::string& path) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path, error)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// "node0" with prefix "node": yes; "nodes": no.
+bool IsNumbered(absl::string_view name, absl::string_view prefix) {
+  return absl::StartsWith(name, prefix) && name.size() > prefix.size() &&
+         std::all_of(name.begin() + static_cast<std::ptrdiff_t>(prefix.size()), name.end(),
+                     [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+}
+
+// The value of "key : value" in a file like /proc/cpuinfo, first one.
+std::string FieldOf(absl::string_view text, absl::string_view key) {
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::size_t colon = line.find(':');
+    if (colon == absl::string_view::npos) continue;
+    if (absl::StripAsciiWhitespace(line.substr(0, colon)) != key) continue;
+    return std::string(absl::StripAsciiWhitespace(line.substr(colon + 1)));
+  }
+  return "";
+}
+
+int CountSockets(const std::string& root) {
+  std::set<std::string> packages;
+  const std::string cpus = absl::StrCat(root, "/sys/devices/system/cpu");
+  for (const std::string& name : List(cpus)) {
+    if (!IsNumbered(name, "cpu")) continue;
+    const std::string package =
+        ReadText(absl::StrCat(cpus, "/", name, "/topology/physical_package_id"));
+    if (!package.empty()) packages.insert(package);
+  }
+  return std::max(static_cast<int>(packages.size()), 1);
+}
+
+int CountNumaNodes(const std::string& root) {
+  const std::vector<std::string> names = List(absl::StrCat(root, "/sys/devices/system/node"));
+  const auto nodes = std::count_if(
+      names.begin(), names.end(), [](const std::string& name) { return IsNumbered(name, "node"); });
+  return std::max(static_cast<int>(nodes), 1);
+}
+
+std::int64_t MemoryBytes(const std::string& root) {
+  const std::string total = FieldOf(ReadText(absl::StrCat(root, "/proc/meminfo")), "MemTotal");
+  const std::vector<std::string> parts = absl::StrSplit(total, ' ', absl::SkipEmpty());
+  std::int64_t kib = 0;
+  if (parts.empty() || !absl::SimpleAtoi(parts[0], &kib) || kib < 0) return 0;
+  return kib * 1024;
+}
+
+std::vector<Nic> ReadNics(const std::string& root) {
+  std::vector<Nic> nics;
+  const std::string net = absl::StrCat(root, "/sys/class/net");
+  for (const std::string& name : List(net)) {
+    if (name == "lo") continue;
+    const std::string base = absl::StrCat(net, "/", name);
+    Nic nic;
+    nic.name = name;
+    std::error_code error;
+    const fs::path driver = fs::read_symlink(absl::StrCat(base, "/device/driver"), error);
+    if (!error) nic.driver = driver.filename().string();
+    std::int64_t megabits = 0;
+    // A link that is down says -1 or cannot be read.
+    if (absl::SimpleAtoi(ReadText(absl::StrCat(base, "/speed")), &megabits) && megabits > 0) {
+      nic.speed_bits_per_second = megabits * 1'000'000;
+    }
+    nic.state = ReadText(absl::StrCat(base, "/operstate"));
+    nics.push_back(std::move(nic));
+  }
+  return nics;
+}
+
+}  // namespace
+
+Inventory ReadInventory(const InventorySource& source) {
+  const std::string& root = source.root;
+  Inventory inventory;
+  inventory.hostname = source.hostname;
+  inventory.boot_id = ReadText(absl::StrCat(root, "/proc/sys/kernel/random/boot_id"));
+  inventory.kernel = ReadText(absl::StrCat(root, "/proc/sys/kernel/osrelease"));
+  inventory.cpu_model = FieldOf(ReadText(absl::StrCat(root, "/proc/cpuinfo")), "model name");
+  inventory.cores = static_cast<int>(source.cpus.size());
+  inventory.sockets = CountSockets(root);
+  inventory.numa_nodes = CountNumaNodes(root);
+  inventory.memory_bytes = MemoryBytes(root);
+  inventory.governor =
+      ReadText(absl::StrCat(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+  inventory.nics = ReadNics(root);
+  inventory.cpus = source.cpus;
+  return inventory;
+}
+
+InventorySource ThisMachine() {
+  InventorySource source;
+  std::array<char, 256> name{};
+  if (::gethostname(name.data(), name.size() - 1) == 0) source.hostname = name.data();
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+      if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) source.cpus.push_back(cpu);
+    }
+  }
+  return source;
+}
+
+}  // namespace param::agent
