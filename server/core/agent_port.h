@@ -48,8 +48,8 @@ struct ShareChanged {
 };
 using ToAgent = std::variant<StartAttempt, StopAttempt, ExchangeAll, EventsAck, ShareChanged>;
 
-// One connected agent. Send never blocks and never calls back inline; messages arrive in order or the
-// session ends. Close ends the session with a status that the agent shows.
+// One connected agent. Send never blocks and never calls back inline; messages arrive in order or
+// the session ends. Close ends the session with a status that the agent shows.
 class AgentSession {
  public:
   virtual ~AgentSession() = default;

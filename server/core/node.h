@@ -20,6 +20,9 @@ struct BackendStatus {
   std::vector<std::string> benchmarks;  // "*": all
   std::string version;
   std::string describe_json;
+  int preference = 0;                    // auto takes the highest usable; 0: only by name
+  bool rank_per_device = false;          // one rank per device unless asked otherwise
+  std::int64_t device_memory_bytes = 0;  // of the smallest device; 0: the host's memory
 };
 
 struct Nic {
@@ -51,6 +54,7 @@ struct Registration {
   std::string instance;  // token of the agent process
   std::string address;   // peer, as the transport sees it
   Inventory inventory;
+  std::string inventory_json;  // the same for the record; opaque to core
   std::map<std::string, std::string> labels;
   std::vector<AttemptKey> running;  // alive there, or with events not yet taken over
 };

@@ -14,7 +14,7 @@ class CoordinatorObserver {
  public:
   virtual ~CoordinatorObserver() = default;
   virtual void JobSubmitted(absl::string_view benchmark, absl::string_view source) = 0;
-  virtual void JobPlaced(const Job& job) = 0;    // of its first attempt
+  virtual void JobPlaced(const Job& job) = 0;  // of its first attempt
   virtual void JobFinished(const Job& job) = 0;
   virtual void CaseStored(const Job& job, const CaseRecord& result) = 0;
   virtual void PlacementFailed(absl::string_view reason) = 0;  // no_nodes | backend | no_wait

@@ -12,8 +12,8 @@
 
 namespace param {
 
-// Thread safe. Push never blocks: what may be dropped is dropped when the reader lags (and counted);
-// what must be delivered and does not fit ends the call with RESOURCE_EXHAUSTED.
+// Thread safe. Push never blocks: what may be dropped is dropped when the reader lags (and
+// counted); what must be delivered and does not fit ends the call with RESOURCE_EXHAUSTED.
 template <typename Message>
 class Outbox {
  public:

@@ -1,6 +1,6 @@
 #pragma once
-// The coordinator's memory, owned by core and implemented elsewhere: SQLite in production, a twin in
-// memory for tests. Both pass tests/contract/store_contract_test.cc.
+// The coordinator's memory, owned by core and implemented elsewhere: SQLite in production, a twin
+// in memory for tests. Both pass tests/contract/store_contract_test.cc.
 
 #include <functional>
 #include <string>
@@ -75,8 +75,8 @@ class Store {
   // another thread, possibly before this returns. Never blocks on the disk.
   virtual void Submit(std::vector<Write> batch, Done done) = 0;
 
-  virtual absl::StatusOr<Job> GetJob(const std::string& job_id) = 0;              // NOT_FOUND
-  virtual absl::StatusOr<Job> FindByRequest(const std::string& request_id) = 0;   // NOT_FOUND
+  virtual absl::StatusOr<Job> GetJob(const std::string& job_id) = 0;               // NOT_FOUND
+  virtual absl::StatusOr<Job> FindByRequest(const std::string& request_id) = 0;    // NOT_FOUND
   virtual absl::StatusOr<std::vector<Job>> ListJobs(const JobFilter& filter) = 0;  // newest first
   // Cases in order, with results where they ended (measurements of the job's latest attempt).
   virtual absl::StatusOr<std::vector<CaseRecord>> GetCases(const std::string& job_id) = 0;

@@ -1,0 +1,41 @@
+#pragma once
+// Which backend a job means on a node, and whether the node can have it. Pure.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/core/node.h"
+
+namespace param {
+
+// What --backend said, taken apart.
+struct BackendRequest {
+  std::string device;             // "" for auto
+  std::vector<std::string> comm;  // names of comm backends
+};
+
+// "auto", DEVICE, COMM or DEVICE+COMM. Which half a single name means is told by
+// `device_backends`, see DeviceBackends().
+absl::StatusOr<BackendRequest> ParseBackend(const std::string& text,
+                                            const std::vector<std::string>& device_backends);
+
+// Why `node` cannot run `benchmark` with device backend `name` ("" = it can).
+std::string WhyNotUsable(const Inventory& node, const std::string& name,
+                         const std::string& benchmark);
+
+// Names of the device backends that some node of the fleet has.
+std::vector<std::string> DeviceBackends(const std::vector<const Inventory*>& fleet);
+
+// Device backends that `auto` may take on these nodes, best first by the manifests' preference.
+std::vector<std::string> AutoCandidates(const std::vector<const Inventory*>& fleet);
+
+// Ranks on a node when the user did not say: one per device where the backend asks for it, else
+// one.
+int DefaultRanksPerNode(const Inventory& node, const std::string& device_backend);
+
+// Memory of one device of that backend; 0 where its devices use the host's memory.
+std::int64_t DeviceMemory(const Inventory& node, const std::string& device_backend);
+
+}  // namespace param

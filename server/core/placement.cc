@@ -1,0 +1,252 @@
+#include "server/core/placement.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_join.h"
+#include "proto/base/status.h"
+#include "proto/base/text.h"
+#include "server/core/backend_choice.h"
+
+namespace param {
+namespace {
+
+bool Selected(const Job& job, const NodeEntry& node) {
+  const JobSpec& spec = job.spec;
+  if (!spec.node_names.empty() && std::find(spec.node_names.begin(), spec.node_names.end(),
+                                            node.record.node) == spec.node_names.end()) {
+    return false;
+  }
+  const auto labels = node.labels();
+  return std::all_of(spec.selector.begin(), spec.selector.end(), [&labels](const auto& want) {
+    const auto it = labels.find(want.first);
+    return it != labels.end() && it->second == want.second;
+  });
+}
+
+bool Connected(const NodeEntry& node) {
+  return node.registered && !node.lost && node.session != nullptr;
+}
+
+int RanksOn(const Job& job, const NodeEntry& node, const std::string& device) {
+  if (job.spec.ranks_per_node > 0) return job.spec.ranks_per_node;
+  return DefaultRanksPerNode(node.registration.inventory, device);
+}
+
+// "" when the node could run the job if it were free.
+std::string WhyNot(const Job& job, const NodeEntry& node, const std::string& device,
+                   const std::vector<std::string>& comm, const Footprint& footprint) {
+  const Inventory& inventory = node.registration.inventory;
+  std::string why = WhyNotUsable(inventory, device, job.spec.benchmark);
+  for (const std::string& name : comm) {
+    if (why.empty()) why = WhyNotUsable(inventory, name, job.spec.benchmark);
+  }
+  if (!why.empty()) return why;
+  const std::int64_t ranks = std::max(1, RanksOn(job, node, device));
+  const auto too_large = [ranks](absl::string_view where, std::int64_t need, std::int64_t share,
+                                 std::int64_t has) {
+    if (has <= 0 || need <= share) return std::string();
+    return absl::StrCat("a rank needs ", FormatBytes(need), " of ", where, " memory (", ranks,
+                        ranks == 1 ? " rank" : " ranks", " a node), the node has ",
+                        FormatBytes(has));
+  };
+  const std::int64_t device_memory = DeviceMemory(inventory, device);
+  if (device_memory > 0) {
+    why = too_large("device", footprint.device_bytes, device_memory, device_memory);
+    if (!why.empty()) return why;
+  }
+  // Devices without memory of their own hold the buffers in the host's.
+  const std::int64_t host = footprint.host_bytes + (device_memory > 0 ? 0 : footprint.device_bytes);
+  return too_large("host", host, inventory.memory_bytes / ranks, inventory.memory_bytes);
+}
+
+std::vector<const Inventory*> Inventories(const std::vector<const NodeEntry*>& nodes) {
+  std::vector<const Inventory*> all;
+  all.reserve(nodes.size());
+  for (const NodeEntry* node : nodes) all.push_back(&node->registration.inventory);
+  return all;
+}
+
+std::vector<const NodeEntry*> SelectedNodes(const Job& job,
+                                            const std::map<std::string, NodeEntry>& fleet) {
+  std::vector<const NodeEntry*> nodes;
+  for (const auto& [name, node] : fleet) {
+    if (node.registered && Selected(job, node)) nodes.push_back(&node);
+  }
+  std::sort(nodes.begin(), nodes.end(), [](const NodeEntry* a, const NodeEntry* b) {
+    return NaturalLess(a->record.node, b->record.node);
+  });
+  return nodes;
+}
+
+// Device backends in the order to try.
+absl::StatusOr<std::pair<std::vector<std::string>, std::vector<std::string>>> Backends(
+    const Job& job, const std::vector<const NodeEntry*>& nodes) {
+  const auto inventories = Inventories(nodes);
+  PARAM_ASSIGN_OR_RETURN(const BackendRequest request,
+                         ParseBackend(job.spec.backend, DeviceBackends(inventories)));
+  std::vector<std::string> devices;
+  if (request.device.empty()) {
+    devices = AutoCandidates(inventories);
+  } else {
+    devices = {request.device};
+  }
+  return std::make_pair(devices, request.comm);
+}
+
+struct Candidates {
+  std::vector<const NodeEntry*> could;  // run it if free
+  std::vector<const NodeEntry*> free;
+  std::string device;
+  std::vector<std::string> comm;
+  std::string why_not;  // of the last node that could not
+};
+
+// The first backend with which enough nodes could run the job; else the one with the most.
+Candidates FindCandidates(const Waiting& waiting, const std::map<std::string, NodeEntry>& fleet,
+                          const std::set<std::string>& taken) {
+  const Job& job = *waiting.job;
+  const auto nodes = SelectedNodes(job, fleet);
+  Candidates best;
+  const auto backends = Backends(job, nodes);
+  if (!backends.ok()) {
+    best.why_not = std::string(backends.status().message());
+    return best;
+  }
+  for (const std::string& device : backends->first) {
+    Candidates found;
+    found.device = device;
+    found.comm = backends->second;
+    for (const NodeEntry* node : nodes) {
+      if (!Connected(*node)) continue;
+      if (node->record.drained) {
+        found.why_not = absl::StrCat(node->record.node, " is drained");
+        continue;
+      }
+      const std::string why = WhyNot(job, *node, device, found.comm, waiting.footprint);
+      if (!why.empty()) {
+        found.why_not = absl::StrCat(node->record.node, ": ", why);
+        continue;
+      }
+      found.could.push_back(node);
+      if (node->job_id.empty() && !taken.contains(node->record.node)) found.free.push_back(node);
+    }
+    const bool better = best.device.empty() || found.could.size() > best.could.size();
+    if (better) best = std::move(found);
+    if (best.could.size() >= static_cast<std::size_t>(job.spec.nodes)) break;
+  }
+  return best;
+}
+
+Placement Place(const Job& job, const Candidates& candidates) {
+  Placement placement;
+  placement.job_id = job.job_id;
+  placement.device_backend = candidates.device;
+  placement.comm_backends = candidates.comm;
+  int rank = 0;
+  for (int i = 0; i < job.spec.nodes; ++i) {
+    const NodeEntry& node = *candidates.free[static_cast<std::size_t>(i)];
+    const int ranks = RanksOn(job, node, candidates.device);
+    for (int local = 0; local < ranks; ++local) {
+      placement.ranks.push_back(RankPlace{rank++, node.record.node, local});
+    }
+    placement.oversubscribed |= node.share.oversubscribed;
+    placement.oversubscribed |=
+        !node.share.cpus.empty() && static_cast<std::size_t>(ranks) > node.share.cpus.size();
+  }
+  return placement;
+}
+
+std::string TooFew(const Job& job, const Candidates& candidates) {
+  std::vector<std::string> names;
+  for (const NodeEntry* node : candidates.could) {
+    if (names.size() < 8) names.push_back(node->record.node);
+  }
+  return absl::StrCat("needs ", job.spec.nodes, " nodes; ", candidates.could.size(),
+                      " that could run it are connected",
+                      names.empty() ? "" : absl::StrCat(" (", absl::StrJoin(names, ", "), ")"),
+                      candidates.why_not.empty() ? "" : absl::StrCat("; ", candidates.why_not));
+}
+
+std::string TooBusy(const Job& job, const Candidates& candidates) {
+  std::vector<std::string> busy;
+  for (const NodeEntry* node : candidates.could) {
+    if (busy.size() < 4 && !node->job_id.empty()) {
+      busy.push_back(absl::StrCat(node->record.node, " runs ", node->job_id));
+    }
+  }
+  return absl::StrCat("waits for ", job.spec.nodes, " free nodes, ", candidates.free.size(),
+                      " are free now",
+                      busy.empty() ? "; an earlier job waits for them"
+                                   : absl::StrCat("; ", absl::StrJoin(busy, ", ")));
+}
+
+}  // namespace
+
+PlacementPlan PlanPlacements(std::vector<Waiting> waiting,
+                             const std::map<std::string, NodeEntry>& fleet) {
+  std::stable_sort(waiting.begin(), waiting.end(), [](const Waiting& a, const Waiting& b) {
+    if (a.job->spec.priority != b.job->spec.priority) {
+      return a.job->spec.priority > b.job->spec.priority;
+    }
+    if (a.job->timeline.submitted != b.job->timeline.submitted) {
+      return a.job->timeline.submitted < b.job->timeline.submitted;
+    }
+    return a.job->job_id < b.job->job_id;
+  });
+  PlacementPlan plan;
+  std::set<std::string> taken;  // placed now, or held back for an earlier job
+  for (const Waiting& each : waiting) {
+    const Job& job = *each.job;
+    const Candidates candidates = FindCandidates(each, fleet, taken);
+    const auto wanted = static_cast<std::size_t>(job.spec.nodes);
+    if (candidates.could.size() < wanted) {
+      plan.reasons[job.job_id] = TooFew(job, candidates);
+      continue;
+    }
+    if (candidates.free.size() < wanted) {
+      plan.reasons[job.job_id] = TooBusy(job, candidates);
+      for (const NodeEntry* node : candidates.free) taken.insert(node->record.node);
+      continue;
+    }
+    plan.placed.push_back(Place(job, candidates));
+    for (const RankPlace& place : plan.placed.back().ranks) taken.insert(place.node);
+  }
+  return plan;
+}
+
+absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,
+                                           const std::vector<CaseRecord>& cases,
+                                           int ranks_per_node) {
+  Footprint largest;
+  for (const CaseRecord& record : cases) {
+    PARAM_ASSIGN_OR_RETURN(const Footprint footprint,
+                           bench.footprint(record.planned.params, std::max(1, ranks_per_node)),
+                           record.planned.id);
+    largest.host_bytes = std::max(largest.host_bytes, footprint.host_bytes);
+    largest.device_bytes = std::max(largest.device_bytes, footprint.device_bytes);
+  }
+  return largest;
+}
+
+absl::Status CheckSatisfiable(const Job& job, const std::vector<CaseRecord>& cases,
+                              const std::map<std::string, NodeEntry>& fleet) {
+  PARAM_ASSIGN_OR_RETURN(const BenchmarkSpec* bench, FindBenchmark(job.spec.benchmark));
+  PARAM_ASSIGN_OR_RETURN(const Footprint footprint,
+                         LargestFootprint(*bench, cases, job.spec.ranks_per_node));
+  const auto nodes = SelectedNodes(job, fleet);
+  if (nodes.empty()) return absl::OkStatus();  // nobody to ask yet: it waits, and says so
+  PARAM_ASSIGN_OR_RETURN(const auto backends, Backends(job, nodes));
+  std::string why = "no node has a usable backend";
+  for (const std::string& device : backends.first) {
+    for (const NodeEntry* node : nodes) {
+      const std::string reason = WhyNot(job, *node, device, backends.second, footprint);
+      if (reason.empty()) return absl::OkStatus();
+      why = absl::StrCat(node->record.node, ": ", reason);
+    }
+  }
+  return absl::FailedPreconditionError(absl::StrCat("no node can run this job; for example ", why));
+}
+
+}  // namespace param

@@ -1,0 +1,96 @@
+#include "server/rpc/result_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/rpc/records.h"
+
+namespace param {
+namespace {
+
+constexpr int kMaxListed = 10'000;
+
+// Sends a job's samples, one blob in flight.
+// Read as a whole first: a job's samples fit in memory (they were there when they were stored).
+class SamplesReactor final : public grpc::ServerWriteReactor<v1::SampleBlob> {
+ public:
+  SamplesReactor(const RpcContext& context, std::string job_id)
+      : context_(context), job_id_(std::move(job_id)) {
+    const bool queued = context_.readers.Post([this] { Load(); });
+    if (!queued) {
+      Finish(ToGrpc(absl::ResourceExhaustedError("too many reads are waiting; try again")));
+    }
+  }
+
+ private:
+  void Load() {
+    const absl::Status status = context_.store.ReadSamples(job_id_, [this](const SampleBlob& blob) {
+      blobs_.push_back(SamplesToProto(blob));
+      return absl::OkStatus();
+    });
+    if (!status.ok()) {
+      Finish(ToGrpc(status));
+      return;
+    }
+    Next();
+  }
+  void Next() {
+    if (next_ == blobs_.size()) {
+      Finish(grpc::Status::OK);
+      return;
+    }
+    StartWrite(&blobs_[next_++]);
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok) {
+      Next();
+    } else {
+      Finish(ToGrpc(absl::CancelledError("peer went away")));
+    }
+  }
+  void OnDone() override { delete this; }
+
+  const RpcContext& context_;
+  const std::string job_id_;
+  std::vector<v1::SampleBlob> blobs_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* ResultServiceImpl::List(grpc::CallbackServerContext* call,
+                                                  const v1::ListResultsRequest* request,
+                                                  v1::ListResultsResponse* response) {
+  const UnaryCall unary(context_, "ResultService.List", call->DefaultReactor());
+  unary.FinishOnReader([this, request, response]() -> absl::Status {
+    ResultFilter filter;
+    filter.benchmark = request->benchmark();
+    filter.case_id = request->case_id();
+    filter.node = request->node();
+    filter.limit = request->limit() <= 0 ? 100 : std::min(request->limit(), kMaxListed);
+    PARAM_ASSIGN_OR_RETURN(const auto rows, context_.store.ListResults(filter));
+    for (const ResultRow& row : rows) {
+      v1::ResultRow* out = response->add_results();
+      out->set_job_id(row.job.job_id);
+      out->set_job_name(row.job.spec.name);
+      out->set_benchmark(row.job.spec.benchmark);
+      out->set_backend(row.job.backend);
+      out->mutable_nodes()->Assign(row.job.nodes.begin(), row.job.nodes.end());
+      out->set_ranks(row.job.ranks);
+      out->set_finished_ns(row.job.timeline.finished);
+      *out->mutable_result() = CaseToProto(row.result);
+    }
+    return absl::OkStatus();
+  });
+  return unary.reactor();
+}
+
+grpc::ServerWriteReactor<v1::SampleBlob>* ResultServiceImpl::Samples(
+    grpc::CallbackServerContext*, const v1::SamplesRequest* request) {
+  return new SamplesReactor(context_, request->job_id());  // deletes itself in OnDone
+}
+
+}  // namespace param
