@@ -4,8 +4,7 @@
 
 namespace param {
 
-void Log::Write(Level level, absl::string_view message,
-                std::initializer_list<Field> fields) const {
+void Log::Write(Level level, absl::string_view message, std::initializer_list<Field> fields) const {
   if (level < threshold_) return;
   std::string line(message);
   for (const Field& field : fields) {

@@ -1,7 +1,7 @@
 #pragma once
 // Messages between a worker and its agent: JSON lines over a Unix socket, at most kMaxLineBytes
-// each from a worker and kMaxAgentLineBytes from an agent. The agent treats every line of a worker as hostile. No protobuf here: a worker may load a
-// backend that brings its own.
+// each from a worker and kMaxAgentLineBytes from an agent. The agent treats every line of a worker
+// as hostile. No protobuf here: a worker may load a backend that brings its own.
 //
 // A line is {"type": "...", ...}; bytes are base64; samples are base64 of little-endian doubles.
 // Order: the worker sends Hello; the agent answers with Assignment; then events flow up, Exchange
@@ -76,7 +76,8 @@ struct CaseEnd {
   CaseStatus status = CaseStatus::kFailed;
   std::string reason;  // goes with all but PASSED
   Scalars scalars;     // "peak": FLOP/s, "max_error", "timer_overhead": s, ...
-  std::map<std::string, std::string> info;  // "library": "onednn 2.6.0 sgemm", "stopped_by": "noise"
+  std::map<std::string, std::string>
+      info;  // "library": "onednn 2.6.0 sgemm", "stopped_by": "noise"
 };
 // Facts about where this rank ran: affinity, threads, library versions, clocks. Values are text.
 struct Environment {
@@ -113,17 +114,17 @@ struct Assignment {
   int attempt = 0;
   std::string benchmark;
   int benchmark_version = 0;
-  int rank = 0, ranks = 1;             // over the attempt
+  int rank = 0, ranks = 1;              // over the attempt
   int local_rank = 0, local_ranks = 1;  // on this node
   std::vector<std::string> rank_nodes;  // node name of each rank
-  std::string device_backend;       // "cpu"
-  std::string device_backend_path;  // the .so
+  std::string device_backend;           // "cpu"
+  std::string device_backend_path;      // the .so
   std::vector<std::string> comm_backend_paths;
   int device_index = 0;
   std::vector<int> cpus;  // to bind to; empty: leave alone
   int threads = 1;
   std::map<std::string, std::string> attachments;  // name to path
-  std::string fake_script;  // path of the fake backend's script, else ""
+  std::string fake_script;                         // path of the fake backend's script, else ""
   std::vector<AssignedCase> cases;
 };
 struct ExchangeReply {
