@@ -4,9 +4,9 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -39,10 +39,13 @@ bool FollowParent() {
   return getppid() == parent;
 }
 
-// The value of a variable, which is gone afterwards: children and backends do not see it.
+// The value of a variable, which is gone afterwards: children and backends do not see it, nor does
+// who looks at this process from outside.
 std::string TakeVariable(const char* name) {
-  const char* const value = std::getenv(name);
-  const std::string text = value == nullptr ? "" : value;
+  char* const value = std::getenv(name);
+  if (value == nullptr) return "";
+  const std::string text = value;
+  std::fill(value, value + text.size(), 'x');
   unsetenv(name);
   return text;
 }
