@@ -1,6 +1,9 @@
 // The fake backend's operations: "noop", "copy" and an honest, slow "gemm".
 
+#include <algorithm>
+#include <cmath>
 #include <memory>
+#include <type_traits>
 
 #include "agent/backends/fake/state.h"
 
@@ -52,8 +55,8 @@ void Multiply(const kit::Gemm& g, const T* a, const T* b, Result* c) {
       Result* const to = c + batch * g.c.batch_stride + i * g.c.ld;
       for (std::int64_t j = 0; j < g.n; ++j) {
         const double old = g.beta == 0 ? 0 : g.beta * static_cast<double>(to[j]);
-        to[j] = static_cast<Result>(
-            g.alpha * static_cast<double>(row[static_cast<std::size_t>(j)]) + old);
+        const double value = g.alpha * static_cast<double>(row[static_cast<std::size_t>(j)]) + old;
+        to[j] = static_cast<Result>(std::is_integral_v<Result> ? std::nearbyint(value) : value);
       }
     }
   }
