@@ -95,7 +95,12 @@ std::int32_t CheckGemm(const param_ctx& ctx, const kit::Gemm& gemm, GemmTypes* t
 std::int32_t ResolveGemm(const kit::Gemm& gemm, const param_operand* operands, std::size_t count,
                          GemmPointers* out, param_error* err) {
   std::size_t sizes[3] = {};
-  for (std::size_t i = 0; i < 3 && i < count; ++i) sizes[i] = operands[i].buffer->bytes;
+  for (std::size_t i = 0; i < 3 && i < count; ++i) {
+    if (operands[i].buffer == nullptr) {
+      return kit::Fail(err, kit::kInvalidArgument, "gemm: operand %zu has no buffer", i);
+    }
+    sizes[i] = operands[i].buffer->bytes;
+  }
   PARAM_KIT_TRY(kit::CheckGemmOperands(gemm, operands, count, sizes, err));
   char* at[3] = {};
   for (std::size_t i = 0; i < 3; ++i) {

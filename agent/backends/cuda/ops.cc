@@ -20,6 +20,9 @@ class CopyOp : public param_op {
     char* at[2] = {};
     const char* const names[2] = {"copy: src", "copy: dst"};
     for (std::size_t i = 0; i < 2; ++i) {
+      if (operands[i].buffer == nullptr) {
+        return kit::Fail(err, kit::kInvalidArgument, "copy: operand %zu has no buffer", i);
+      }
       const param_buffer& buffer = *operands[i].buffer;
       PARAM_KIT_TRY(kit::CheckRange(names[i], operands[i].offset, bytes_, buffer.bytes, err));
       at[i] = static_cast<char*>(buffer.data) + operands[i].offset;
