@@ -52,6 +52,7 @@ class Includes(unittest.TestCase):
 
     def test_a_new_folder_needs_a_row(self):
         self.assertIn("no row", include("deploy/tool", "proto/base/text.h"))
+        self.assertIn("no row", include("server/new", "proto/base/text.h"))
 
 
 class Style(unittest.TestCase):
