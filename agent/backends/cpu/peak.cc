@@ -15,8 +15,10 @@ namespace {
 #if defined(__x86_64__)
 
 constexpr int kAccumulators = 12;  // enough to hide a latency of 4 on two units, and to spare
-constexpr int kRounds = 5;
-constexpr double kRoundSeconds = 0.02;
+// Short against a time slice, so that some rounds are not interrupted, and many, so that the clock
+// settles as it does under long work.
+constexpr int kRounds = 50;
+constexpr double kRoundSeconds = 0.002;
 
 // Twelve independent chains. In assembly, so that a debug build measures the same.
 #define PARAM_FMA_LOOP(instruction, r)                                                         \
