@@ -26,9 +26,9 @@ enum class Scale {
 };
 
 struct Column {
-  std::string key;    // for machines: "time_p50"
-  std::string title;  // for people: "TIME"
-  std::string unit;   // base unit, "" for none; in the header of CSV
+  std::string key;         // for machines: "time_p50"
+  std::string title = {};  // for people: "TIME"
+  std::string unit = {};   // base unit, "" for none; in the header of CSV
   Align align = Align::kLeft;
   Scale scale = Scale::kPlain;
   bool wide_only = false;  // left out of Format::kText

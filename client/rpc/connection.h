@@ -65,8 +65,9 @@ class Connection {
                        const std::function<void(const v1::SampleBlob&)>& each);
 
   // Blocks until the job ends or `stop` says so. A lost connection, a restarted coordinator and a
-  // watcher that was too slow are resumed after the last event seen, for at most `reconnect_for`
-  // without an event; then the error is UNAVAILABLE. Other errors end it at once.
+  // watcher that was too slow are resumed after the last event seen (or from the start: the same
+  // event may come again), for at most `reconnect_for` without an event; then the error is
+  // UNAVAILABLE. Other errors end it at once.
   absl::StatusOr<WatchEnd> Watch(const std::string& job_id, const WatchCallbacks& callbacks);
 
  private:

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/rpc/channel.h"
+#include "proto/convert/names.h"
 #include "proto/convert/status.h"
 
 namespace param {
@@ -131,6 +132,7 @@ absl::StatusOr<WatchEnd> Connection::Watch(const std::string& job_id,
   absl::Time last_event = absl::Now();
   absl::Duration pause = kFirstPause;
   bool lost = false;
+  bool final_seen = false;
   const auto note = [&callbacks](const std::string& line) {
     if (callbacks.on_note) callbacks.on_note(line);
   };
@@ -140,10 +142,17 @@ absl::StatusOr<WatchEnd> Connection::Watch(const std::string& job_id,
     lost = false;
     pause = kFirstPause;
     last_event = absl::Now();
+    if (event.has_job()) final_seen = IsFinalState(event.job().state());
     callbacks.on_event(event);
   };
   for (;;) {
-    const absl::StatusOr<WatchEnd> end = ReadStream(channel_->jobs, request, counted);
+    absl::StatusOr<WatchEnd> end = ReadStream(channel_->jobs, request, counted);
+    if (end.ok() && *end == WatchEnd::kEnded && !final_seen) {
+      // A coordinator that stops closes its streams. All events again: what it counts from after a
+      // restart is not known here.
+      end = absl::UnavailableError("the stream was closed before the job ended");
+      request.set_after_seq(0);
+    }
     if (end.ok() || !CanResume(end.status())) return end;
     // The time without events counts from the loss, however long the job was silent before.
     if (!lost) last_event = absl::Now();
