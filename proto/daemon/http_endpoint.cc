@@ -3,12 +3,15 @@
 #include <CivetServer.h>
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <prometheus/text_serializer.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -43,27 +46,42 @@ absl::StatusOr<HostPort> ParseAddress(absl::string_view address) {
       absl::StrCat("HTTP address ", address, " is not IP:PORT, as in 127.0.0.1:7701"));
 }
 
+struct SocketAddress {
+  sockaddr_storage storage = {};
+  socklen_t size = 0;
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+};
+
+SocketAddress MakeSocketAddress(const HostPort& at) {
+  SocketAddress out;
+  const auto port = htons(static_cast<std::uint16_t>(at.port));
+  if (at.is_v6) {
+    auto* const v6 = reinterpret_cast<sockaddr_in6*>(&out.storage);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = port;
+    inet_pton(AF_INET6, at.host.c_str(), &v6->sin6_addr);
+    out.size = sizeof(sockaddr_in6);
+  } else {
+    auto* const v4 = reinterpret_cast<sockaddr_in*>(&out.storage);
+    v4->sin_family = AF_INET;
+    v4->sin_port = port;
+    inet_pton(AF_INET, at.host.c_str(), &v4->sin_addr);
+    out.size = sizeof(sockaddr_in);
+  }
+  return out;
+}
+
+Fd MakeSocket(const HostPort& at, int flags) {
+  return Fd(::socket(at.is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | flags, 0));
+}
+
 // Binds and closes: the library only says that it could not start, this says why.
 absl::Status WhyNotBound(const HostPort& at, absl::string_view address) {
-  sockaddr_storage storage = {};
-  socklen_t size = sizeof(sockaddr_in);
-  if (at.is_v6) {
-    auto* const v6 = reinterpret_cast<sockaddr_in6*>(&storage);
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(static_cast<std::uint16_t>(at.port));
-    inet_pton(AF_INET6, at.host.c_str(), &v6->sin6_addr);
-    size = sizeof(sockaddr_in6);
-  } else {
-    auto* const v4 = reinterpret_cast<sockaddr_in*>(&storage);
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(static_cast<std::uint16_t>(at.port));
-    inet_pton(AF_INET, at.host.c_str(), &v4->sin_addr);
-  }
-  const Fd fd(::socket(at.is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const SocketAddress to = MakeSocketAddress(at);
+  const Fd fd = MakeSocket(at, 0);
   const int one = 1;
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0 ||
-      ::listen(fd.get(), 1) != 0) {
+  if (::bind(fd.get(), to.get(), to.size) != 0 || ::listen(fd.get(), 1) != 0) {
     return ErrnoStatus(errno, absl::StrCat("cannot serve HTTP on ", address));
   }
   return absl::InternalError(absl::StrCat("cannot serve HTTP on ", address));
@@ -131,6 +149,7 @@ class Routes final : public CivetHandler {
 struct HttpEndpoint::Server {
   explicit Server(HttpEndpointOptions given) : options(std::move(given)), routes(options) {}
   const HttpEndpointOptions options;
+  HostPort bound;
   Routes routes;
   std::unique_ptr<CivetServer> civet;  // first to go: it waits for its threads
 };
@@ -151,6 +170,8 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(HttpEndpointOp
   server->civet->addHandler("", &server->routes);
   const std::vector<int> ports = server->civet->getListeningPorts();
   if (ports.empty()) return WhyNotBound(at, asked);
+  server->bound = at;
+  server->bound.port = ports.front();
   std::string bound = absl::StrCat(host, ":", ports.front());
   return std::unique_ptr<HttpEndpoint>(
       new HttpEndpoint(std::move(server), std::move(bound), ports.front()));
@@ -159,6 +180,21 @@ absl::StatusOr<std::unique_ptr<HttpEndpoint>> HttpEndpoint::Start(HttpEndpointOp
 HttpEndpoint::HttpEndpoint(std::unique_ptr<Server> server, std::string address, int port)
     : server_(std::move(server)), address_(std::move(address)), port_(port) {}
 
-HttpEndpoint::~HttpEndpoint() = default;
+// The library looks at its stop flag between polls of two seconds; a connection ends a poll.
+// Whoever stops a daemon should not wait for that.
+HttpEndpoint::~HttpEndpoint() {
+  std::atomic<bool> is_closed = false;
+  std::thread waker([this, &is_closed] {
+    const SocketAddress to = MakeSocketAddress(server_->bound);
+    while (!is_closed) {
+      const Fd fd = MakeSocket(server_->bound, SOCK_NONBLOCK);
+      (void)::connect(fd.get(), to.get(), to.size);
+      (void)::poll(nullptr, 0, 5);
+    }
+  });
+  server_->civet->close();
+  is_closed = true;
+  waker.join();
+}
 
 }  // namespace param

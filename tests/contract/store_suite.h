@@ -25,7 +25,7 @@ class TempDir {
  public:
   TempDir() {
     std::string pattern = absl::StrCat(::testing::TempDir(), "/store-XXXXXX");
-    path_ = ::mkdtemp(pattern.data());
+    path_ = std::filesystem::path(::mkdtemp(pattern.data())).lexically_normal().string();
   }
   ~TempDir() {
     std::error_code ignored;
