@@ -36,6 +36,7 @@ Session::Parts Agent::MakeSessionParts() {
               },
           .connected = [this](const Registered& registered) { Connected(registered); },
           .disconnected = [this] { Disconnected(); },
+          .connecting = [this](absl::string_view reason) { parts_.observer->Connecting(reason); },
           .fence = [this](const std::string& why) { Fence(why); }};
 }
 
@@ -73,10 +74,7 @@ void Agent::Connected(const Registered& registered) {
   pump_.Restart();
 }
 
-void Agent::Disconnected() {
-  pump_.Stop();
-  parts_.observer->Disconnected();
-}
+void Agent::Disconnected() { pump_.Stop(); }
 
 void Agent::Fence(const std::string& why) {
   for (auto& [key, attempt] : attempts_) {
@@ -145,7 +143,6 @@ absl::Status Agent::Launch(const StartAttempt& start) {
                              device](const line::Failure&) { parts_.backends->Suspect(device); }});
   AttemptSupervisor& supervisor = *attempt.supervisor;
   attempts_.emplace(start.key, std::move(attempt));
-  parts_.observer->AttemptStarted(start.benchmark);
   parts_.log->Info("attempt starts",
                    {F("attempt", ToString(start.key)), F("benchmark", start.benchmark),
                     F("ranks", start.places.size())});
@@ -241,7 +238,8 @@ void Agent::Tick() {
 }
 
 absl::Duration Agent::due() const {
-  absl::Duration due = std::min(session_.due(), stop_until_);
+  absl::Duration due = session_.due();
+  if (parts_.clock->Monotonic() < stop_until_) due = std::min(due, stop_until_);
   for (const auto& [key, attempt] : attempts_) {
     if (!attempt.gone) due = std::min(due, attempt.supervisor->due());
   }
@@ -253,10 +251,11 @@ void Agent::SettleAttempt(const AttemptKey& key, Attempt& attempt) {
     attempt.gone = true;
     attempt.last = parts_.spool->end();
     attempt.launcher->Release(key);
-    const std::string& failure = attempt.supervisor->first_failure();
-    parts_.log->Info("attempt ended", {F("attempt", ToString(key)),
-                                       F("outcome", failure.empty() ? "done" : failure)});
-    parts_.observer->AttemptEnded(attempt.benchmark, failure.empty() ? "done" : "failed",
+    const AttemptSupervisor& supervisor = *attempt.supervisor;
+    parts_.log->Info("attempt ended",
+                     {F("attempt", ToString(key)), F("outcome", supervisor.outcome()),
+                      F("failure", supervisor.first_failure())});
+    parts_.observer->AttemptEnded(attempt.benchmark, supervisor.outcome(),
                                   parts_.clock->Monotonic() - attempt.started);
     if (attempt.forgotten) parts_.spool->Drop(key);
   }

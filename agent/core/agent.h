@@ -46,11 +46,11 @@ class BackendPaths {
 class AgentObserver {
  public:
   virtual ~AgentObserver() = default;
-  virtual void AttemptStarted(const std::string& benchmark) = 0;
-  // `outcome`: "done" or "failed".
-  virtual void AttemptEnded(const std::string& benchmark, const std::string& outcome,
+  // `outcome`: "succeeded", "failed" or "cancelled".
+  virtual void AttemptEnded(absl::string_view benchmark, absl::string_view outcome,
                             absl::Duration took) = 0;
-  virtual void Disconnected() = 0;
+  // A call to the coordinator is opened: start | lost | refused | timeout.
+  virtual void Connecting(absl::string_view reason) = 0;
 };
 
 // One thread at a time: everything arrives on the agent's own thread.

@@ -244,6 +244,7 @@ void AttemptSupervisor::EndRank(Rank& rank, line::Failure failure) {
   const bool secondary = abort_reason_.has_value();
   if (first_failure_.empty()) {
     first_failure_ = absl::StrCat("rank ", rank.place.rank, ": ", failure.cause);
+    first_code_ = failure.code;
   }
   parts_.log->Write(
       secondary ? Level::kInfo : Level::kWarn, "rank failed",
@@ -276,6 +277,11 @@ void AttemptSupervisor::AbortOthers(const Rank& failed, absl::string_view cause)
 
 bool AttemptSupervisor::has_ended() const {
   return std::none_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.running; });
+}
+
+absl::string_view AttemptSupervisor::outcome() const {
+  if (first_code_.empty()) return "succeeded";
+  return first_code_ == "CANCELLED" ? "cancelled" : "failed";
 }
 
 int AttemptSupervisor::running_ranks() const {

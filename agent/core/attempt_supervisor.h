@@ -80,6 +80,8 @@ class AttemptSupervisor {
   bool has_ended() const;
   // The rank that failed first here, as "rank 3: cause", or "".
   const std::string& first_failure() const { return first_failure_; }
+  // "succeeded", "failed" or "cancelled"; of an attempt that has ended.
+  absl::string_view outcome() const;
   const AttemptKey& key() const { return start_.key; }
   const ExchangeRouter& exchange() const { return exchange_; }
   int running_ranks() const;
@@ -137,7 +139,7 @@ class AttemptSupervisor {
   std::vector<Rank> ranks_;
   ExchangeRouter exchange_;
   std::string script_path_;
-  std::string first_failure_;
+  std::string first_failure_, first_code_;
   std::optional<std::string> abort_reason_;  // set: what ends now does so because of this
   absl::Duration cancel_until_ = absl::InfiniteDuration();
   std::string cancel_reason_;

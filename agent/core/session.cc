@@ -17,6 +17,7 @@ void Session::Start() { Connect(); }
 void Session::Connect() {
   state_ = State::kRegistering;
   act_at_ = parts_.clock->Monotonic() + options_.register_deadline;
+  parts_.connecting(reason_);
   parts_.uplink->Open(parts_.hello());
 }
 
@@ -68,6 +69,7 @@ void Session::OnClosed(const absl::Status& status) {
                        status.code() == absl::StatusCode::kInvalidArgument ||
                        status.code() == absl::StatusCode::kPermissionDenied ||
                        status.code() == absl::StatusCode::kUnimplemented;
+  reason_ = refused ? "refused" : was_connected ? "lost" : "timeout";
   if (refused) {
     Refused(status);
     act_at_ = now + std::max(NextBackoff(), options_.rejected_backoff);
@@ -81,7 +83,6 @@ void Session::OnClosed(const absl::Status& status) {
     act_at_ = now + NextBackoff();
   }
   if (was_connected) {
-    ++reconnects_;
     parts_.disconnected();
   }
 }

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/core/messages.h"
 #include "agent/core/uplink.h"
@@ -38,6 +39,8 @@ class Session {
     std::function<Heartbeat()> heartbeat;
     std::function<void(const Registered&)> connected;
     std::function<void()> disconnected;
+    // A call is opened: start | lost | refused | timeout.
+    std::function<void(absl::string_view reason)> connecting;
     std::function<void(const std::string& why)> fence;
   };
   Session(SessionOptions options, Parts parts);
@@ -52,7 +55,6 @@ class Session {
 
   State state() const { return state_; }
   bool is_connected() const { return state_ == State::kConnected; }
-  std::int64_t reconnects() const { return reconnects_; }
 
  private:
   void Connect();
@@ -67,7 +69,7 @@ class Session {
   absl::Duration backoff_;
   absl::Duration heartbeat_period_, lease_;
   std::string last_refusal_, last_failure_;
-  std::int64_t reconnects_ = 0;
+  absl::string_view reason_ = "start";  // of the next call
 };
 
 }  // namespace param::agent

@@ -2,12 +2,25 @@
 
 #include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
 namespace param::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+// The string at `key`, or "".
+std::string TextAt(const Json& object, const char* key) {
+  if (!object.is_object()) return "";
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+}  // namespace
 
 absl::StatusOr<BackendFilter> ParseBackendFilter(absl::string_view text) {
   BackendFilter filter;
@@ -72,6 +85,35 @@ std::vector<BackendStatus> BackendList::statuses() const {
   std::vector<BackendStatus> all;
   for (const auto& [name, entry] : entries_) all.push_back(entry.status);
   return all;
+}
+
+std::map<std::string, std::string> BackendList::libraries() const {
+  std::map<std::string, std::string> all;
+  for (const auto& [name, entry] : entries_) {
+    const Json describe = Json::parse(entry.status.describe_json, nullptr, false);
+    if (!describe.is_object() || !describe.contains("libraries")) continue;
+    const Json& libraries = describe["libraries"];
+    if (!libraries.is_object()) continue;
+    for (const auto& [library, version] : libraries.items()) {
+      if (version.is_string() && all.size() < 256) all[library] = version.get<std::string>();
+    }
+  }
+  return all;
+}
+
+std::map<std::string, std::string> BackendList::accelerator() const {
+  for (const auto& [name, entry] : entries_) {
+    if (name == "cpu" || name == "fake" || !entry.status.usable) continue;
+    const Json describe = Json::parse(entry.status.describe_json, nullptr, false);
+    if (!describe.is_object() || !describe.contains("devices")) continue;
+    const Json& devices = describe["devices"];
+    if (!devices.is_array() || devices.empty()) continue;
+    const std::map<std::string, std::string> known = libraries();
+    const auto driver = known.find("driver");
+    return {{"name", TextAt(devices[0], "name")},
+            {"driver", driver == known.end() ? "" : driver->second}};
+  }
+  return {};
 }
 
 absl::StatusOr<std::string> BackendList::Path(const std::string& name) const {

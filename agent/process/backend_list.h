@@ -45,6 +45,11 @@ class BackendList final : public BackendPaths {
   // By name; malformed manifests are listed too, by their path, with the reason.
   std::vector<BackendStatus> statuses() const;
 
+  // Name to version of the libraries that the backends found.
+  std::map<std::string, std::string> libraries() const;
+  // Of the first device of a kind that is no CPU: {"name", "driver"}; empty where there is none.
+  std::map<std::string, std::string> accelerator() const;
+
   absl::StatusOr<std::string> Path(const std::string& name) const override;
   int Devices(const std::string& name) const override;
   // Probes again in a moment, at most every kProbeAgainEvery.

@@ -55,7 +55,7 @@ absl::StatusOr<Launched> DirectLauncher::Start(const LaunchRequest& request) {
   Attempt made;
   absl::Status ready = MakeFolder(request, &made, &launched.fake_script_path);
   if (ready.ok()) {
-    WorkerEvents* const events = parts_.events;
+    WorkerEvents* const events = events_;
     absl::StatusOr<std::unique_ptr<WorkerSocket>> socket =
         WorkerSocket::Listen(*parts_.reactor, *parts_.log, absl::StrCat(made.folder, "/s"),
                              {.greeting =
@@ -103,15 +103,19 @@ absl::StatusOr<pid_t> DirectLauncher::SpawnRank(const AttemptKey& key, Attempt& 
   Fd read_end(ends[0]);
   const Fd write_end(ends[1]);
   ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
-  const std::string token = absl::StrCat("PARAM_WORKER_TOKEN=", launch.token);
+  // The token is taken out of the environment by the worker; this stays, and goes to what it
+  // starts.
+  const std::string tag =
+      absl::StrCat("PARAM_WORKER_ID=", ToString(key), "/", launch.rank, "@", ::getpid());
   Command command{.path = options_.worker_path,
                   .args = options_.worker_args,
                   .env = options_.env,
                   .output_fd = write_end.get(),
                   .error_fd = -1,
-                  .tag = token};
+                  .tag = tag};
   command.env.push_back(absl::StrCat("PARAM_WORKER_SOCKET=", attempt.folder, "/s"));
-  command.env.push_back(token);
+  command.env.push_back(absl::StrCat("PARAM_WORKER_TOKEN=", launch.token));
+  command.env.push_back(tag);
   const RankKey rank_key{key, launch.rank};
   PARAM_ASSIGN_OR_RETURN(
       const pid_t pid,
@@ -133,7 +137,7 @@ bool DirectLauncher::ReadOutput(const RankKey& key, Rank& rank) {
   const ssize_t got = ::read(rank.output.get(), piece.data(), piece.size());
   if (got < 0 && errno == EINTR) return true;
   if (got < 0 && errno == EAGAIN) return false;
-  const auto deliver = [this, &key](absl::string_view line) { parts_.events->OnOutput(key, line); };
+  const auto deliver = [this, &key](absl::string_view line) { events_->OnOutput(key, line); };
   if (got <= 0) {
     rank.splitter.Finish(deliver);
     parts_.reactor->Remove(rank.output.get());
@@ -158,7 +162,7 @@ void DirectLauncher::OnExit(const RankKey& key, int wait_status) {
     rank->output.reset();
   }
   rank->pid = 0;
-  parts_.events->OnExit(key, wait_status);
+  events_->OnExit(key, wait_status);
 }
 
 DirectLauncher::Rank* DirectLauncher::Find(const RankKey& key) {

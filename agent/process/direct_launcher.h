@@ -35,10 +35,12 @@ class DirectLauncher final : public Launcher {
     Children* children;
     RunFile* run_file;
     const Log* log;
-    WorkerEvents* events;
   };
   DirectLauncher(DirectLauncherOptions options, Parts parts);
   ~DirectLauncher() override;
+  // Before the first Start(). `events` outlives this.
+  void SetEvents(WorkerEvents* events) { events_ = events; }
+
   DirectLauncher(const DirectLauncher&) = delete;
   DirectLauncher& operator=(const DirectLauncher&) = delete;
 
@@ -68,6 +70,7 @@ class DirectLauncher final : public Launcher {
 
   const DirectLauncherOptions options_;
   const Parts parts_;
+  WorkerEvents* events_ = nullptr;
   std::map<AttemptKey, Attempt> attempts_;
 };
 

@@ -1,0 +1,203 @@
+#include "agent/rpc/grpc_uplink.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/client_callback.h>
+
+#include <deque>
+#include <utility>
+
+#include "agent/rpc/wire.h"
+#include "proto/base/status.h"
+#include "proto/base/sync.h"
+#include "proto/convert/status.h"
+
+namespace param::agent {
+namespace {
+
+// Control messages that may wait; events do not wait here but in the spool. A coordinator that
+// takes nothing for so long is as good as gone.
+constexpr std::size_t kMaxQueued = 4096;
+
+grpc::ChannelArguments ChannelArguments(std::size_t max_message_bytes) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 0);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // Reconnecting is paced by the session, not by the channel.
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
+  arguments.SetMaxReceiveMessageSize(static_cast<int>(max_message_bytes));
+  arguments.SetMaxSendMessageSize(static_cast<int>(max_message_bytes));
+  return arguments;
+}
+
+}  // namespace
+
+// One call. gRPC's threads and the agent's thread meet here and nowhere else.
+class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1::ToAgent>,
+                               public std::enable_shared_from_this<GrpcUplink::Call> {
+ public:
+  using Post = std::function<void(std::function<void()>)>;
+  Call(GrpcUplink* uplink, Post post) : uplink_(uplink), post_(std::move(post)) {}
+
+  void Start(v1::AgentService::Stub& stub, v1::FromAgent hello) {
+    self_ = shared_from_this();  // until OnDone()
+    stub.async()->Session(&context_, this);
+    Write(std::move(hello));
+    StartRead(&incoming_);
+    StartCall();
+  }
+
+  void Write(v1::FromAgent message) {
+    MutexLock lock(mu_);
+    if (is_over_) return;
+    if (queue_.size() >= kMaxQueued) {
+      is_over_ = true;
+      context_.TryCancel();
+      return;
+    }
+    queue_.push_back(std::move(message));
+    if (!is_writing_) WriteNext();
+  }
+
+  bool IsIdle() {
+    MutexLock lock(mu_);
+    return queue_.empty();
+  }
+
+  void Cancel() { context_.TryCancel(); }
+
+  // On the agent's thread: nothing of this call reaches the uplink after it.
+  void Forget() { uplink_ = nullptr; }
+
+  // Until gRPC is done with the call: nothing is posted after it.
+  void WaitDone() {
+    MutexLock lock(mu_);
+    while (!is_done_) done_.Wait(mu_);
+  }
+
+ private:
+  void WriteNext() PARAM_REQUIRES(mu_) {
+    is_writing_ = true;
+    StartWrite(&queue_.front());  // stays in the queue until it was written
+  }
+
+  void OnWriteDone(bool ok) override {
+    bool is_idle = false;
+    {
+      MutexLock lock(mu_);
+      is_writing_ = false;
+      queue_.pop_front();
+      if (!ok) {
+        is_over_ = true;
+        queue_.clear();
+      } else if (!queue_.empty() && !is_over_) {
+        WriteNext();
+      } else {
+        is_idle = !is_over_;
+      }
+    }
+    if (is_idle) {
+      ToAgentThread([](GrpcUplink& uplink, const Call* call) { uplink.OnIdle(call); });
+    }
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;  // OnDone() follows
+    auto message = std::make_shared<v1::ToAgent>(std::move(incoming_));
+    incoming_.Clear();
+    ToAgentThread([message](GrpcUplink& uplink, const Call* call) {
+      uplink.OnRead(call, std::move(*message));
+    });
+    StartRead(&incoming_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    ToAgentThread([result = FromGrpc(status)](GrpcUplink& uplink, const Call* call) {
+      uplink.OnDone(call, result);
+    });
+    {
+      MutexLock lock(mu_);
+      is_done_ = true;
+      done_.NotifyAll();
+    }
+    self_.reset();  // may destroy this
+  }
+
+  void ToAgentThread(std::function<void(GrpcUplink&, const Call*)> what) {
+    post_([self = shared_from_this(), what = std::move(what)] {
+      if (self->uplink_ != nullptr) what(*self->uplink_, self.get());
+    });
+  }
+
+  GrpcUplink* uplink_;  // the agent's thread only
+  const Post post_;
+  std::shared_ptr<Call> self_;
+  grpc::ClientContext context_;
+  v1::ToAgent incoming_;
+  Mutex mu_;
+  std::deque<v1::FromAgent> queue_ PARAM_GUARDED_BY(mu_);
+  bool is_writing_ PARAM_GUARDED_BY(mu_) = false;
+  bool is_over_ PARAM_GUARDED_BY(mu_) = false;
+  bool is_done_ PARAM_GUARDED_BY(mu_) = false;
+  CondVar done_;
+};
+
+GrpcUplink::GrpcUplink(Options options, Parts parts)
+    : options_(std::move(options)), parts_(std::move(parts)) {
+  channel_ = grpc::CreateCustomChannel(options_.server, grpc::InsecureChannelCredentials(),
+                                       ChannelArguments(options_.max_message_bytes));
+  stub_ = v1::AgentService::NewStub(channel_);
+}
+
+GrpcUplink::~GrpcUplink() {
+  if (call_ == nullptr) return;
+  call_->Forget();
+  call_->Cancel();
+  call_->WaitDone();
+}
+
+void GrpcUplink::Open(const Register& hello) {
+  call_ = std::make_shared<Call>(this, parts_.post);
+  call_->Start(*stub_, ToWire(hello));
+}
+
+void GrpcUplink::Send(UpMessage message) {
+  if (call_ != nullptr) call_->Write(ToWire(message));
+}
+
+bool GrpcUplink::IsIdle() const { return call_ != nullptr && call_->IsIdle(); }
+
+void GrpcUplink::Close() {
+  if (call_ != nullptr) call_->Cancel();
+}
+
+void GrpcUplink::OnRead(const Call* call, v1::ToAgent message) {
+  if (call != call_.get()) return;
+  absl::StatusOr<DownMessage> read = FromWire(message);
+  if (read.ok()) {
+    events_->OnMessage(*std::move(read));
+  } else {
+    parts_.log->Warn("a message of the coordinator was not understood",
+                     {F("reason", read.status().message())});
+  }
+}
+
+void GrpcUplink::OnIdle(const Call* call) {
+  if (call == call_.get()) events_->OnDrained();
+}
+
+void GrpcUplink::OnDone(const Call* call, const absl::Status& status) {
+  if (call != call_.get()) return;
+  call_->Forget();
+  call_.reset();
+  // An orderly end of the call is the end of the connection all the same.
+  events_->OnClosed(status.ok() ? absl::UnavailableError("the coordinator ended the session")
+                                : status);
+}
+
+}  // namespace param::agent
