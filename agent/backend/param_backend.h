@@ -17,6 +17,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+/* NOLINTBEGIN(modernize-use-using): the header is C */
 
 #define PARAM_BACKEND_ABI_MAJOR 1u /* a change breaks old backends */
 #define PARAM_BACKEND_ABI_MINOR 0u /* functions were appended to a table */
@@ -105,12 +106,12 @@ typedef struct param_tensor {
 /* What an operation is. Rich enough to say any schema call, so that a new operation is no change of
  * this header. The backend copies what it needs in create.
  *
- * "gemm": C = alpha * op(A) * op(B) + beta * C, batched. Attributes: trans_a, trans_b (bool), alpha,
- * beta (float), library (string; "auto" or a name the backend knows). Tensors, row-major as stored:
- * a [batch, m, k] or [batch, k, m] when trans_a, b [batch, k, n] or [batch, n, k], c [batch, m, n].
- * c's dtype: i32 for i8, bf16 for f8, else that of a.
- * "copy": dst = src. Tensors src, dst of equal shape and type.
- * Collectives are created with the comm table: "all_reduce" (redop string "sum"), ... */
+ * "gemm": C = alpha * op(A) * op(B) + beta * C, batched. Attributes: trans_a, trans_b (bool),
+ * alpha, beta (float), library (string; "auto" or a name the backend knows). Tensors, row-major as
+ * stored: a [batch, m, k] or [batch, k, m] when trans_a, b [batch, k, n] or [batch, n, k], c
+ * [batch, m, n]. c's dtype: i32 for i8, bf16 for f8, else that of a. "copy": dst = src. Tensors
+ * src, dst of equal shape and type. Collectives are created with the comm table: "all_reduce"
+ * (redop string "sum"), ... */
 typedef struct param_op_desc {
   const char* name;
   size_t attr_count;
@@ -148,8 +149,9 @@ typedef struct param_device_v1 {
   const char* kind; /* "cpu", "cuda", "fake" */
   /* Devices found (>= 0), or -1 and why. Called in a throw-away process. */
   int32_t (*probe)(param_error* why);
-  /* JSON about the machine's devices and libraries, for the inventory; at most `capacity` bytes with
-   * the NUL: {"devices": [{"index", "name", "memory_bytes", "uuid", ...}], "libraries": {...}}. */
+  /* JSON about the machine's devices and libraries, for the inventory; at most `capacity` bytes
+   * with the NUL: {"devices": [{"index", "name", "memory_bytes", "uuid", ...}], "libraries":
+   * {...}}. */
   int32_t (*describe)(char* json, size_t capacity, param_error* err);
 
   int32_t (*open)(const param_host* host, int32_t device, param_ctx** out, param_error* err);
@@ -199,11 +201,12 @@ typedef struct param_device_v1 {
   int32_t (*op_create)(param_ctx*, const param_op_desc*, param_op** out, param_error* err);
   void (*op_destroy)(param_ctx*, param_op*);
   size_t (*op_workspace_bytes)(param_ctx*, param_op*);
-  /* `operands` by position of the descriptor's tensors; `workspace` may be NULL when 0 bytes. The hot
-   * path: must not allocate. */
+  /* `operands` by position of the descriptor's tensors; `workspace` may be NULL when 0 bytes. The
+   * hot path: must not allocate. */
   int32_t (*op_enqueue)(param_ctx*, param_op*, param_stream*, const param_operand* operands,
                         size_t operand_count, param_buffer* workspace, param_error* err);
-  /* JSON of text values: {"library": "oneDNN 2.6.0", "implementation": "sgemm"}: what really runs. */
+  /* JSON of text values: {"library": "oneDNN 2.6.0", "implementation": "sgemm"}: what really runs.
+   */
   int32_t (*op_info)(param_ctx*, param_op*, char* json, size_t capacity, param_error* err);
 } param_device_v1;
 
@@ -275,6 +278,7 @@ typedef struct param_backend_v1 {
 /* The one exported symbol. */
 __attribute__((visibility("default"))) const param_backend_v1* param_backend_entry_v1(void);
 
+/* NOLINTEND(modernize-use-using) */
 #ifdef __cplusplus
 }
 #endif

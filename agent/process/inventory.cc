@@ -8,8 +8,8 @@
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <set>
+#include <sstream>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -25,8 +25,11 @@ namespace fs = std::filesystem;
 
 std::string ReadText(const std::string& path) {
   std::ifstream file(path);
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  return std::string(absl::StripAsciiWhitespace(text));
+  // Some files of the kernel fail when they are read, as the speed of a link that is down does:
+  // iterators over the buffer would throw then, this stops.
+  std::ostringstream text;
+  text << file.rdbuf();
+  return std::string(absl::StripAsciiWhitespace(text.str()));
 }
 
 // Names in a folder, sorted.

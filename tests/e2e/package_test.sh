@@ -42,10 +42,13 @@ clean() {
 own='^(linux-vdso|/lib64/ld-linux|ld-linux|lib(c|m|mvec|pthread|dl|rt|resolv|util|nsl|anl)\.so)'
 cuda='^lib(cublas|cublasLt|cudart)\.so'
 while read -r object; do
-  while read -r name arrow path _; do
+  while read -r line; do
+    name=${line%% *}
+    path=${line#* => }
+    path=${path% (0x*}
     [[ ! $name =~ $own && ! $name =~ $cuda ]] || continue
-    [ "$arrow" = "=>" ] || continue
-    [ "$path" != not ] || fail "$object: $name is not found"
+    [[ $line == *" => "* ]] || continue
+    [ "$path" != "not found" ] || fail "$object: $name is not found"
     [[ $path == "$place"* ]] || fail "$object: $name comes from $path, outside the tree"
   done < <(clean ldd "$object")
 done < <(find "$tree" -type f \( -perm -u+x -o -name '*.so*' \) ! -path '*/deploy/*')
