@@ -238,7 +238,8 @@ ExitCode RunDoctor(Context& context) {
   CheckDisk(context, checks);
   const absl::StatusOr<v1::InfoResponse> info = context.connection->Info();
   if (!info.ok()) {
-    checks.Add("coordinator", Verdict::kBroken, std::string(info.status().message()),
+    const std::string message(info.status().message());
+    checks.Add("coordinator", Verdict::kBroken, message.substr(0, message.find(';')),
                "paramctl up, or --server ADDR");
   } else {
     CheckServer(context, *info, checks);

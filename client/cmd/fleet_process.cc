@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <deque>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -37,7 +36,11 @@ struct ProcStat {
 // start time the twentieth.
 absl::StatusOr<ProcStat> ReadStat(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  // read() and not an iterator: a process that ends meanwhile makes the file fail, and only the
+  // stream's own functions report that without an exception.
+  std::string text(4096, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   const std::size_t name_end = text.rfind(") ");
   if (name_end == std::string::npos) return absl::NotFoundError(absl::StrCat("no process ", pid));
   const std::vector<std::string> fields = absl::StrSplit(text.substr(name_end + 2), ' ');

@@ -245,18 +245,21 @@ Table NodeTimeTable(const v1::Job& job, const CaseList& cases, std::size_t limit
                      [](const NodeTime& a, const NodeTime& b) { return a.ratio > b.ratio; });
     nodes.resize(limit);
   }
+  // Several cases have no common time.
+  const bool timed = !nodes.empty() && std::isfinite(nodes.front().time_p50);
   Table table;
-  table.columns = {Text("node"), Number("ranks", "RANKS", "", Scale::kPlain),
-                   Number("time_p50", "TIME P50", "s", Scale::kSi),
-                   Number("change", "VS MEDIAN", "1", Scale::kChange), Text("note")};
-  table.columns.back().title = "";
+  table.columns = {Text("node"), Number("ranks", "RANKS", "", Scale::kPlain)};
+  if (timed) table.columns.push_back(Number("time_p50", "TIME P50", "s", Scale::kSi));
+  table.columns.push_back(Number("change", "VS MEDIAN", "1", Scale::kChange));
+  table.columns.push_back({"note"});
   for (const NodeTime& node : nodes) {
     const Style style = node.slowest && node.ratio >= kSlowFrom ? Style::kWarn : Style::kPlain;
-    table.rows.push_back({{node.node, style},
-                          {std::int64_t{node.ranks}},
-                          {node.time_p50},
-                          {node.ratio - 1, style},
-                          {std::string(node.slowest ? "<- slowest" : ""), style}});
+    std::vector<Cell>& row = table.rows.emplace_back();
+    row.emplace_back(node.node, style);
+    row.emplace_back(std::int64_t{node.ranks});
+    if (timed) row.emplace_back(node.time_p50);
+    row.emplace_back(node.ratio - 1, style);
+    row.emplace_back(std::string(node.slowest ? "<- slowest" : ""), style);
   }
   return table;
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/rpc/channel.h"
 #include "proto/convert/status.h"
@@ -23,6 +24,16 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000);
   return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), arguments);
+}
+
+// gRPC wraps the cause ("Connection refused") in a sentence per layer: the cause is the last part.
+std::string Cause(absl::string_view message) {
+  constexpr absl::string_view kWrapped = "failed to connect to all addresses";
+  const std::size_t last = message.rfind(": ");
+  if (!absl::StartsWith(message, kWrapped) || last == absl::string_view::npos) {
+    return std::string(message);
+  }
+  return std::string(message.substr(last + 2));
 }
 
 }  // namespace
@@ -48,7 +59,7 @@ absl::Status Connection::Explain(const absl::Status& status, absl::Duration dead
                                         : absl::StrCat(" (from ", address_.origin, ")"));
   if (absl::IsUnavailable(status)) {
     return absl::UnavailableError(absl::StrCat(
-        "no coordinator answers at ", where, ": ", status.message(),
+        "no coordinator answers at ", where, ": ", Cause(status.message()),
         "; start one on this machine with \"paramctl up\", or say where it is with --server"));
   }
   if (absl::IsDeadlineExceeded(status)) {
