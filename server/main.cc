@@ -22,7 +22,7 @@
 #include "proto/catalog/spec.h"
 #include "proto/daemon/http_endpoint.h"
 #include "proto/daemon/log_sink.h"
-#include "proto/daemon/process_metrics.h"
+#include "proto/daemon/process_stats.h"
 #include "proto/daemon/shutdown.h"
 #include "server/core/coordinator.h"
 #include "server/metrics/metrics.h"

@@ -444,5 +444,123 @@ TEST_F(CoordinatorTest, CoLocatedAgentsShareTheCores) {
   EXPECT_EQ(share("n3"), (CpuShare{{0}, true}));
 }
 
+TEST_F(CoordinatorTest, AFullDiskAtTheEndOfAJobIsTriedAgain) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  RunRank(n1, key, 0);
+  // The wait behind earlier events, then the end itself.
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 2);
+  End(n1, key);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kRunning);
+  coordinator_->Heartbeat(n1.get());
+  Advance(options_.store_retry);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kSucceeded);
+}
+
+TEST_F(CoordinatorTest, EventsThatCannotBeStoredAreNotAcknowledgedAndCanComeAgain) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
+  Say(n1, key, 0, line::CaseBegin{0});
+  EXPECT_TRUE(n1->Sent<EventsAck>().empty());
+  EXPECT_EQ(n1->closed.code(), absl::StatusCode::kResourceExhausted);
+  const auto back = Connected("n1", "first", {key});
+  seq_[{key, 0}] = 0;
+  Say(back, key, 0, line::CaseBegin{0});
+  EXPECT_EQ(back->Sent<EventsAck>().back().seq, 1u);
+}
+
+TEST_F(CoordinatorTest, AJobThatCannotBeStoredIsNotAccepted) {
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
+  EXPECT_EQ(Submit(Gemm(1)).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(coordinator_->counts().jobs_queued, 0);
+}
+
+TEST_F(CoordinatorTest, AnAttemptThatCannotBeStoredIsNotStarted) {
+  const auto n1 = Connected("n1");
+  const auto first = Submit(Gemm(1)), second = Submit(Gemm(1));
+  RunRank(n1, {first->job_id, 1}, 0);
+  // The wait behind earlier events, the end of the first, the attempt of the second.
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 3);
+  End(n1, {first->job_id, 1});
+  EXPECT_EQ(n1->Sent<StartAttempt>().size(), 1u);
+  EXPECT_EQ(Stored(second->job_id).state, JobState::kFailed);
+  EXPECT_EQ(Stored(second->job_id).failure.phase, "place");
+  EXPECT_EQ(coordinator_->Nodes()[0].state, "ready");
+}
+
+TEST_F(CoordinatorTest, ALineThatARankMayNotSayFailsTheAttempt) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  Say(n1, key, 0, line::CaseBegin{7});
+  ASSERT_EQ(n1->Sent<StopAttempt>().size(), 1u);
+  End(n1, key);
+  EXPECT_EQ(Stored(job->job_id).failure.code, "INVALID_ARGUMENT");
+}
+
+TEST_F(CoordinatorTest, AnAgentThatEndsAnAttemptWithoutResultsLosesIt) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  End(n1, {job->job_id, 1});
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kFailed);
+  EXPECT_THAT(Stored(job->job_id).failure.cause, HasSubstr("without its results"));
+}
+
+TEST_F(CoordinatorTest, ABadExchangePartFailsTheAttempt) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  coordinator_->ExchangePart(n1.get(), {job->job_id, 1}, 0, {5}, {"x"});
+  Drain();
+  EXPECT_EQ(n1->Sent<StopAttempt>().size(), 1u);
+}
+
+TEST_F(CoordinatorTest, AgentsAreToldWhichAttemptsAreNotTheirsAnyMore) {
+  auto session = std::make_shared<PlayedSession>();
+  const auto welcome = Connect("n1", session, "first", {{"j-old", 3}});
+  ASSERT_TRUE(welcome.ok());
+  EXPECT_EQ(welcome->unknown, (std::vector<AttemptKey>{{"j-old", 3}}));
+}
+
+TEST_F(CoordinatorTest, ANewInventoryCanMakeAJobPlaceable) {
+  const auto n1 = Connected("n1");
+  Inventory without = NodeInventory("boot-n1", {0, 1});
+  without.backends[0].usable = false;
+  coordinator_->InventoryChanged(n1.get(), without, "{}");
+  Drain();
+  EXPECT_EQ(Submit(Gemm(1)).status().code(), absl::StatusCode::kFailedPrecondition);
+  coordinator_->InventoryChanged(n1.get(), NodeInventory("boot-n1", {0, 1}), "{}");
+  Drain();
+  EXPECT_TRUE(Submit(Gemm(1)).ok());
+}
+
+TEST_F(CoordinatorTest, BadLabelsAreRefused) {
+  const auto n1 = Connected("n1");
+  absl::Status status;
+  coordinator_->Label("n1", {{"", "x"}}, {},
+                      [&status](absl::StatusOr<NodeView> node) { status = node.status(); });
+  Drain();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CoordinatorTest, BadNodeNamesAreRefused) {
+  EXPECT_EQ(Connect("a b", std::make_shared<PlayedSession>()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CoordinatorTest, UnwatchedWatcherHearsNoMore) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const auto watcher = std::make_shared<PlayedWatcher>();
+  ASSERT_TRUE(coordinator_->Watch(job->job_id, 0, watcher).ok());
+  coordinator_->Unwatch(job->job_id, watcher.get());
+  const std::size_t seen = watcher->events.size();
+  RunRank(n1, {job->job_id, 1}, 0);
+  EXPECT_EQ(watcher->events.size(), seen);
+  EXPECT_EQ(coordinator_->Watch("j-none", 0, watcher).code(), absl::StatusCode::kNotFound);
+}
+
 }  // namespace
 }  // namespace param
