@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 
@@ -22,6 +23,7 @@
 #include "client/output/progress.h"
 #include "proto/base/handle.h"
 #include "proto/base/status.h"
+#include "proto/convert/json.h"
 
 namespace param {
 namespace {
@@ -229,6 +231,19 @@ void PrintUp(Context& context, const std::string& folder, const FleetRecord& rec
     table.rows.push_back({{process.name},
                           {std::int64_t{process.pid}},
                           {absl::StrCat(folder, "/log/", process.name, ".log")}});
+  }
+  if (context.format == Format::kJson || context.format == Format::kJsonl) {
+    Json processes = Json::array();
+    for (const FleetProcess& process : record.processes) {
+      processes.push_back({{"name", process.name}, {"pid", process.pid}});
+    }
+    const Json document = {{"listen", record.listen},
+                           {"http", record.http},
+                           {"state", folder},
+                           {"nodes", record.nodes},
+                           {"processes", std::move(processes)}};
+    context.io.out << (context.format == Format::kJson ? JsonText(document) : JsonLine(document));
+    return;
   }
   if (!context.is_text()) {
     PrintTable(context, table, "processes");

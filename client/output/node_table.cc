@@ -134,8 +134,8 @@ Table NodeFactsTable(const v1::Node& node, absl::Time now) {
   add("agent", node.agent_version());
   add("seen", absl::StrCat(AgeText(node.last_seen_ns(), now), " ago"));
   add("cpu", inventory.cpu_model());
-  add("cores", absl::StrCat(inventory.cores(), " usable, ", inventory.sockets(), " sockets, ",
-                            inventory.numa_nodes(), " NUMA nodes"));
+  add("cores", absl::StrCat(inventory.cores(), " usable; sockets: ", inventory.sockets(),
+                            "; NUMA nodes: ", inventory.numa_nodes()));
   add("share",
       absl::StrCat(RangesText(node.cpus()),
                    node.oversubscribed() ? " (oversubscribed: shared with other agents)" : ""),

@@ -166,6 +166,8 @@ TEST_F(Fleet, UpSaysThatAFleetOfAnotherSizeIsUp) {
                          {.nodes = 2, .listen = "127.0.0.1:5", .http = "h", .processes = {*server}})
                   .ok());
   EXPECT_EQ(harness_.Run({"up", "--nodes", "2", "--state", folder_}).code, 0);
+  EXPECT_TRUE(Contains(harness_.Run({"up", "--nodes", "2", "--state", folder_, "-o", "json"}).out,
+                       "\"listen\": \"127.0.0.1:5\""));
   const Ran other = harness_.Run({"up", "--nodes", "3", "--state", folder_});
   EXPECT_EQ(other.code, 2);
   EXPECT_TRUE(Contains(other.err, "a fleet of 2 nodes is up"));
