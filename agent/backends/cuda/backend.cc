@@ -54,7 +54,7 @@ constexpr param_backend_v1 kBackend = {
     .abi_major = PARAM_BACKEND_ABI_MAJOR,
     .abi_minor = PARAM_BACKEND_ABI_MINOR,
     .name = "cuda",
-    .version = "1",
+    .version = PARAM_BACKEND_VERSION,
     .table = Table,
 };
 
