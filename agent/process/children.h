@@ -18,13 +18,13 @@
 namespace param::agent {
 
 struct Command {
-  std::string path;               // of the program; never looked up, never a shell
-  std::vector<std::string> args;  // without the program's name
-  std::vector<std::string> env;   // "K=V", all of it
-  int output_fd = -1;             // becomes standard output and error; -1: /dev/null
-  int error_fd = -1;              // standard error, where it is to be another; -1: as output_fd
+  std::string path;                    // of the program; never looked up, never a shell
+  std::vector<std::string> args = {};  // without the program's name
+  std::vector<std::string> env = {};   // "K=V", all of it
+  int output_fd = -1;                  // becomes standard output and error; -1: /dev/null
+  int error_fd = -1;  // standard error, where it is to be another; -1: as output_fd
   // A "K=V" of `env` that nothing else has: finds what left the process group.
-  std::string tag;
+  std::string tag = "";
 };
 
 // Each child leads a process group of its own, with default signals and no descriptor but 0

@@ -19,9 +19,9 @@ namespace param::agent {
 
 struct DirectLauncherOptions {
   std::string worker_path;  // param-worker, beside the agent; the wire cannot change it
-  std::vector<std::string> worker_args;  // for tests that put another program there
-  std::vector<std::string> env;          // "K=V", from WorkerEnvironment()
-  std::string socket_root;               // where socket folders are made: short
+  std::vector<std::string> worker_args = {};  // for tests that put another program there
+  std::vector<std::string> env = {};          // "K=V", from WorkerEnvironment()
+  std::string socket_root;                    // where socket folders are made: short
 };
 
 // $XDG_RUNTIME_DIR where it is a folder and short enough for a socket's path, else /tmp.

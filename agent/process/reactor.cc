@@ -71,21 +71,26 @@ void Reactor::Cancel(TimerId timer) {
   timer_times_.erase(at);
 }
 
-void Reactor::Post(std::function<void()> what) {
-  {
-    MutexLock lock(mu_);
-    posted_.push_back(std::move(what));
-  }
+void Reactor::Wake() {
   const std::uint64_t one = 1;
   // A full counter wakes as well as one more.
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof(one));
 }
 
+void Reactor::Post(std::function<void()> what) {
+  {
+    MutexLock lock(mu_);
+    posted_.push_back(std::move(what));
+  }
+  Wake();
+}
+
 void Reactor::Quit() {
-  Post([this] {
+  {
     MutexLock lock(mu_);
     quit_ = true;
-  });
+  }
+  Wake();
 }
 
 void Reactor::RunPosted() {

@@ -45,6 +45,7 @@ class Reactor {
 
  private:
   explicit Reactor(const Clock& clock) : clock_(clock) {}
+  void Wake();
   void RunPosted();
   void RunTimers();
   int WaitMillis(absl::Duration hook_due) const;

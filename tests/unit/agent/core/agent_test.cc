@@ -69,7 +69,8 @@ class AgentTest : public ::testing::Test {
     return all;
   }
   line::Failure OnlyFailure() {
-    for (const RankEvent& event : spool_.Read(0, 1000, 1 << 30)->events) {
+    const Spool::Batch batch = *spool_.Read(0, 1000, 1 << 30);
+    for (const RankEvent& event : batch.events) {
       const auto message = line::DecodeFromWorker(event.line);
       if (message.ok() && std::holds_alternative<line::Failure>(*message)) {
         return std::get<line::Failure>(*message);

@@ -177,7 +177,9 @@ TEST_F(DirectLauncherTest, WhatAWorkerSaidLastIsReadBeforeItsExit) {
   Write(worker, "last words\n");
   launcher_->Signal({key_, 0}, SIGKILL);
   ASSERT_TRUE(RunUntil([&] {
-    if (!events_.exits.empty()) EXPECT_THAT(events_.lines, ElementsAre("last words"));
+    if (!events_.exits.empty()) {
+      EXPECT_THAT(events_.lines, ElementsAre("last words"));
+    }
     return !events_.exits.empty();
   }));
   EXPECT_TRUE(IsGone(launched.pids.at(0)));

@@ -150,25 +150,24 @@ TEST_F(DiskSpoolTest, AtItsLimitItNamesTheFolderAndStillTakesAnEnd) {
 
 TEST_F(DiskSpoolTest, AFullDiskIsAnErrorAndTheEndIsKeptInMemory) {
   // In a child: the limit holds for the whole process.
-  EXPECT_EXIT(
-      {
-        ::signal(SIGXFSZ, SIG_IGN);
-        const rlimit limit{1000, 1000};
-        ::setrlimit(RLIMIT_FSIZE, &limit);
-        const auto spool = Open();
-        absl::Status status;
-        std::uint64_t seq = 0;
-        while (status.ok() && seq < 100) {
-          status = spool->Append(Event(++seq, std::string(300, 'x')), Spool::Importance::kEvent);
-        }
-        const bool refused = status.code() == absl::StatusCode::kResourceExhausted && seq == 3;
-        const bool kept = spool->Append(Event(seq, "end"), Spool::Importance::kEnd).ok();
-        const std::vector<RankEvent> all = All(*spool);
-        const bool whole = all.size() == 3 && all[1].line.size() == 300 && all[2].line == "end";
-        spool->Ack({{"j-abc", 3}, 0, 10});
-        ::_exit(refused && kept && whole && spool->events() == 0 ? 0 : 1);
-      },
-      ::testing::ExitedWithCode(0), "");
+  const auto fill = [this] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{1000, 1000};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto spool = Open();
+    absl::Status status;
+    std::uint64_t seq = 0;
+    while (status.ok() && seq < 100) {
+      status = spool->Append(Event(++seq, std::string(300, 'x')), Spool::Importance::kEvent);
+    }
+    const bool refused = status.code() == absl::StatusCode::kResourceExhausted && seq == 3;
+    const bool kept = spool->Append(Event(seq, "end"), Spool::Importance::kEnd).ok();
+    const std::vector<RankEvent> all = All(*spool);
+    const bool whole = all.size() == 3 && all[1].line.size() == 300 && all[2].line == "end";
+    spool->Ack({{"j-abc", 3}, 0, 10});
+    ::_exit(refused && kept && whole && spool->events() == 0 ? 0 : 1);
+  };
+  EXPECT_EXIT(fill(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(DiskSpoolTest, AFolderThatCannotBeMadeIsAnError) {
