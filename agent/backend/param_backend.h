@@ -108,10 +108,12 @@ typedef struct param_tensor {
  *
  * "gemm": C = alpha * op(A) * op(B) + beta * C, batched. Attributes: trans_a, trans_b (bool),
  * alpha, beta (float), library (string; "auto" or a name the backend knows). Tensors, row-major as
- * stored: a [batch, m, k] or [batch, k, m] when trans_a, b [batch, k, n] or [batch, n, k], c
- * [batch, m, n]. c's dtype: i32 for i8, bf16 for f8, else that of a. "copy": dst = src. Tensors
- * src, dst of equal shape and type. Collectives are created with the comm table: "all_reduce"
- * (redop string "sum"), ... */
+ * stored: a [batch, m, k] or [batch, k, m] when trans_a, b [batch, k, n] or [batch, n, k],
+ * c [batch, m, n]. c's dtype: i32 for i8, bf16 for f8, else that of a.
+ *
+ * "copy": dst = src. Tensors src, dst of equal shape and type.
+ *
+ * Collectives are created with the comm table: "all_reduce" (redop string "sum"), ... */
 typedef struct param_op_desc {
   const char* name;
   size_t attr_count;
