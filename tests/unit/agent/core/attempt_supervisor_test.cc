@@ -293,7 +293,6 @@ TEST_F(AttemptSupervisorTest, ARankThatNeverConnectsFailsInPhaseSpawn) {
 
 TEST_F(AttemptSupervisorTest, LogLinesAreNoProgress) {
   Begin(GemmAttempt(1, 1, 1));
-  Greet(0);
   Advance(absl::Seconds(29));
   Say(0, line::LogLine{"info", "still here"});
   Advance(absl::Seconds(1));
@@ -335,7 +334,6 @@ TEST_F(AttemptSupervisorTest, AKilledWorkerAbortsTheOthers) {
 
 TEST_F(AttemptSupervisorTest, ExitStatusesAreDecoded) {
   Begin(GemmAttempt(1, 1, 1));
-  Greet(0);
   supervisor_->OnExit(0, ExitedWith(0));
   EXPECT_EQ(OnlyFailure(0).code, "DATA_LOSS");
 }
