@@ -42,6 +42,14 @@ absl::Status ReadInt(const Json& object, const char* key, int* out) {
   return absl::OkStatus();
 }
 
+absl::Status ReadFlag(const Json& object, const char* key, bool* out) {
+  const auto found = object.find(key);
+  if (found == object.end()) return absl::OkStatus();
+  if (!found->is_boolean()) return Wrong(key, "must be true or false");
+  *out = found->get<bool>();
+  return absl::OkStatus();
+}
+
 absl::Status ReadList(const Json& object, const char* key, std::vector<std::string>* out) {
   const auto found = object.find(key);
   if (found == object.end()) return absl::OkStatus();
@@ -137,6 +145,10 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text, absl::string_view
   PARAM_RETURN_IF_ERROR(ReadInt(json, "abi_major", &m.abi_major));
   PARAM_RETURN_IF_ERROR(ReadInt(json, "abi_minor", &m.abi_minor));
   PARAM_RETURN_IF_ERROR(ReadList(json, "tables", &m.tables));
+  if (json.contains("preference")) {
+    PARAM_RETURN_IF_ERROR(ReadInt(json, "preference", &m.preference));
+  }
+  PARAM_RETURN_IF_ERROR(ReadFlag(json, "rank_per_device", &m.rank_per_device));
   PARAM_RETURN_IF_ERROR(ReadList(json, "benchmarks", &m.benchmarks));
   PARAM_RETURN_IF_ERROR(ReadText(json, "object", true, &m.object));
   PARAM_RETURN_IF_ERROR(ReadList(json, "libraries", &m.libraries));

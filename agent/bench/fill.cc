@@ -31,6 +31,9 @@ class Bits {
   std::uint64_t state_;
 };
 
+constexpr double kIntegerStdev = 16;
+constexpr double kIntegerEnd = 63;
+
 std::vector<double> Normals(Bits& bits, std::size_t count, double stdev) {
   std::vector<double> values(count + 1);
   for (std::size_t i = 0; i < count; i += 2) {  // Box and Muller: two at a time
@@ -44,13 +47,19 @@ std::vector<double> Normals(Bits& bits, std::size_t count, double stdev) {
 }
 
 std::vector<double> RandomBlock(Fill fill, bool integer, Bits& bits, std::size_t count) {
-  if (fill == Fill::kNormal) return Normals(bits, count, integer ? 32 : 1);
+  if (fill == Fill::kNormal) {
+    std::vector<double> normals = Normals(bits, count, integer ? kIntegerStdev : 1);
+    if (integer) {
+      for (double& value : normals) value = std::clamp(value, -kIntegerEnd, kIntegerEnd);
+    }
+    return normals;
+  }
   std::vector<double> values(count);
   for (double& value : values) {
     if (fill == Fill::kExact) {
       value = std::floor(bits.Unit() * 3) - 1;
     } else if (integer) {
-      value = std::floor(bits.Unit() * 255) - 127;
+      value = std::floor(bits.Unit() * (2 * kIntegerEnd + 1)) - kIntegerEnd;
     } else {
       value = bits.Unit() * 2 - 1;
     }

@@ -10,9 +10,11 @@
 
 namespace param {
 
+// Integers keep to seven bits: processors without VNNI add pairs of i8 products in 16 bits, where
+// larger values saturate, and a library that does so is not wrong by its own contract.
 enum class Fill {
-  kNormal,   // mean 0, stdev 1; for i8 stdev 32, rounded
-  kUniform,  // [-1, 1); for i8 the integers -127 to 127
+  kNormal,   // mean 0, stdev 1; for i8 stdev 16, rounded, within -63 to 63
+  kUniform,  // [-1, 1); for i8 the integers -63 to 63
   kOnes,
   kZeros,
   kExact,  // -1, 0 or 1, each as likely: sums of products are exact in any order

@@ -39,6 +39,9 @@ struct BackendStatus {
   std::vector<std::string> benchmarks;  // "*": all
   std::string version;
   std::string describe_json;
+  int preference = 0;            // of the manifest: auto takes the highest usable; 0: only by name
+  bool rank_per_device = false;  // of the manifest: one rank per device unless asked otherwise
+  std::int64_t device_memory_bytes = 0;  // of the smallest device; 0: devices use the host's
   friend bool operator==(const BackendStatus&, const BackendStatus&) = default;
 };
 

@@ -46,6 +46,8 @@ void BackendList::ReadManifests() {
     entry.status.installed = true;
     entry.status.tables = manifest.tables;
     entry.status.benchmarks = manifest.benchmarks;
+    entry.status.preference = manifest.preference;
+    entry.status.rank_per_device = manifest.rank_per_device;
     entry.path = manifest.object_path;
     entry.is_allowed = filter_.Allows(manifest.name);
     if (!entry.is_allowed) entry.status.reason = "switched off by --backends";
@@ -103,7 +105,7 @@ std::map<std::string, std::string> BackendList::libraries() const {
 
 std::map<std::string, std::string> BackendList::accelerator() const {
   for (const auto& [name, entry] : entries_) {
-    if (name == "cpu" || name == "fake" || !entry.status.usable) continue;
+    if (!entry.status.rank_per_device || !entry.status.usable) continue;
     const Json describe = Json::parse(entry.status.describe_json, nullptr, false);
     if (!describe.is_object() || !describe.contains("devices")) continue;
     const Json& devices = describe["devices"];

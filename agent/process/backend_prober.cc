@@ -58,6 +58,20 @@ bool ReadPiece(const Fd& fd, std::size_t limit, std::string* text) {
   return got > 0;
 }
 
+// Of the devices that say how much they have; 0 when none does.
+std::int64_t SmallestMemory(const Json& describe) {
+  std::int64_t smallest = 0;
+  const Json devices = describe.value("devices", Json());
+  if (!devices.is_array()) return 0;
+  for (const Json& device : devices) {
+    const Json bytes = device.is_object() ? device.value("memory_bytes", Json()) : Json();
+    if (!bytes.is_number_integer() || bytes.get<std::int64_t>() <= 0) continue;
+    const auto memory = bytes.get<std::int64_t>();
+    smallest = smallest == 0 ? memory : std::min(smallest, memory);
+  }
+  return smallest;
+}
+
 }  // namespace
 
 void ReadProbeAnswer(absl::string_view output, BackendStatus* status) {
@@ -86,6 +100,7 @@ void ReadProbeAnswer(absl::string_view output, BackendStatus* status) {
   const Json describe = json.value("describe", Json());
   if (describe.is_object()) {
     status->describe_json = describe.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (status->rank_per_device) status->device_memory_bytes = SmallestMemory(describe);
   }
   if (!status->usable && status->reason.empty()) status->reason = "it gives no reason";
 }

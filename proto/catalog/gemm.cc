@@ -101,7 +101,8 @@ the algorithm and restoring C are outside.
 
 **Types.** `dtype` is the type of A and B. C has the same type, but for `i8` (C is i32) and for
 `f8e4m3` and `f8e5m2` (C is bf16). `tf32` stores f32 and multiplies with ten mantissa bits. Sums are
-kept in f64 for `f64`, in i32 for `i8`, else in f32. What a backend or a library cannot do is SKIPPED
+kept in f64 for `f64`, in i32 for `i8`, else in f32. Random `i8` inputs keep to -63..63: processors
+without VNNI add pairs of products in 16 bits, which larger ones overflow. What a backend or a library cannot do is SKIPPED
 with its reason, never done in another type.
 
 **Formulas.** FLOP = 2 * M * N * K * batch: a multiplication and an addition per term, alpha and beta

@@ -81,7 +81,11 @@ class Submit(FleetTest):
         result = self.fleet.submit("gemm", "--m", 65, "--n", 33, "--k", 17, "--dtype", "f64,f32,bf16,i8",
                                    "--trans-a", "--iters", 3, "--backend", "cpu")
         self.assertEqual(result.code, 0, result)
-        self.assertEqual({c["status"] for c in result.json()["cases"]}, {"PASSED"}, result)
+        by_dtype = {c["params"]["dtype"]: c for c in result.json()["cases"]}
+        for dtype in ("f64", "f32", "i8"):
+            self.assertEqual(by_dtype[dtype]["status"], "PASSED", by_dtype[dtype])
+        # oneDNN has bf16 from AVX-512 on.
+        self.assertIn(by_dtype["bf16"]["status"], ("PASSED", "SKIPPED"), by_dtype["bf16"])
 
     def test_bad_words_are_refused_with_a_suggestion(self):
         for args, hint in [(["gem"], 'did you mean "gemm"'), (["gemm", "--dtpye", "f32"], "dtype"),
