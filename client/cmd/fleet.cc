@@ -160,8 +160,10 @@ class Starter {
     const absl::Status status = Wait(kNodesDeadline, "", [&] {
       const auto nodes = connection.ListNodes(v1::ListNodesRequest());
       there.clear();
-      for (const v1::Node& node : nodes.ok() ? nodes->nodes() : v1::ListNodesResponse().nodes()) {
-        if (IsOurs(node.name()) && node.state() != "lost") there.insert(node.name());
+      if (nodes.ok()) {
+        for (const v1::Node& node : nodes->nodes()) {
+          if (IsOurs(node.name()) && node.state() != "lost") there.insert(node.name());
+        }
       }
       progress_.Show("waiting for the nodes",
                      absl::StrCat(there.size(), " of ", record_.nodes, " ready"));
