@@ -15,7 +15,7 @@ class WorkerFaults(FleetTest):
     nodes = 2
 
     def fails(self, *args, script):
-        result = self.fleet.submit(*SMALL, "--nodes", 2, "--backend", "fake", *args, script=script)
+        result = self.fleet.submit(*SMALL, "--nodes", 2, "--backend", "fake+fake", *args, script=script)
         self.assertEqual(result.code, 1, result)
         document = result.json()
         self.assertEqual(document["job"]["state"], "FAILED")

@@ -70,6 +70,13 @@ def program_of(pid):
         return ""
 
 
+def command_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b"--probe"  # gone: nobody's rank
+
+
 class Result:
     def __init__(self, done):
         self.code = done.returncode
@@ -200,7 +207,9 @@ class Fleet:
                  lambda: sum(s == "ready" for s in self.node_states().values()) >= count)
 
     def workers(self, name):
-        return [p for p in descendants(self.agents[name].pid) if program_of(p) == "param-worker"]
+        """Ranks of attempts; not the throw-away probes of backends."""
+        return [p for p in descendants(self.agents[name].pid)
+                if program_of(p) == "param-worker" and b"--probe" not in command_of(p)]
 
     def wait_workers(self, name, count=1):
         return wait_for(f"{count} workers of {name}",
