@@ -32,7 +32,7 @@ struct Manifest {
   std::string summary;
   int preference = 0;            // "auto" takes the highest usable; 0: only when it is named
   bool rank_per_device = false;  // one rank per device unless asked otherwise
-  std::string object_path;  // folder + object
+  std::string object_path;       // folder + object
 
   bool HasTable(absl::string_view table) const;
   // Lists "*" or this benchmark.

@@ -86,7 +86,7 @@ class WorkerFaults(FleetTest):
     def test_stopped_worker_is_killed_at_the_deadline(self):
         job_id = self.fleet.detach(*LONG, "--nodes", 2, "--deadline", f"timed={4 * PATIENCE:.0f}s")
         worker = self.fleet.wait_workers("n2")[0]
-        self.fleet.wait_state(job_id, "RUNNING")
+        wait_for("timed iterations", lambda: self.fleet.job(job_id)["job"]["timeline"]["first_timed"])
         os.kill(worker, signal.SIGSTOP)
         document = self.fleet.wait_state(job_id, "FAILED")
         self.assertEqual(document["job"]["failure"]["code"], "DEADLINE_EXCEEDED", document)

@@ -273,8 +273,9 @@ class FleetTest(unittest.TestCase):
         cls.addClassCleanup(cls.fleet.close)
 
     def run(self, result=None):
-        before = len(result.failures) + len(result.errors)
+        before, begin = len(result.failures) + len(result.errors), time.monotonic()
         super().run(result)
+        print(f"{time.monotonic() - begin:7.2f} s  {self.id()}", flush=True)
         if len(result.failures) + len(result.errors) > before:
             print(self.fleet.tails())
 
