@@ -52,6 +52,7 @@ struct Flags {
   std::vector<std::string> backend_dirs;
   std::string backends;
   std::uint64_t spool_limit = std::uint64_t{1} << 30;
+  std::uint64_t file_limit = std::uint64_t{1} << 30;
   std::string log_level = "info";
   std::string log_format = "text";
 };
@@ -77,6 +78,10 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--backends", flags.backends, "+NAME,... only these; -NAME,... not these");
   app.add_option("--spool-limit", flags.spool_limit,
                  "most that results not yet delivered may take on disk, as 512M or 1G")
+      ->transform(CLI::AsSizeValue(false))
+      ->default_str("1G");
+  app.add_option("--worker-file-limit", flags.file_limit,
+                 "largest file that a worker may write, as 512M or 1G; 0: no limit")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("1G");
   app.add_option("--log-level", flags.log_level, "debug, info, warn or error")
@@ -166,14 +171,19 @@ class Program final : private AgentObserver {
         spool_, DiskSpool::Open({.folder = state_->File("spool"),
                                  .limit_bytes = static_cast<std::int64_t>(flags_.spool_limit)},
                                 log_));
-    launcher_.emplace(DirectLauncherOptions{.worker_path = worker_path_,
-                                            .worker_args = {},
-                                            .env = env,
-                                            .socket_root = SocketRoot()},
-                      DirectLauncher::Parts{.reactor = reactor_.get(),
-                                            .children = &*children_,
-                                            .run_file = &*run_file_,
-                                            .log = &log_});
+    std::error_code ignored;  // of attempts that ended with an earlier agent
+    std::filesystem::remove_all(state_->File("scratch"), ignored);
+    launcher_.emplace(
+        DirectLauncherOptions{.worker_path = worker_path_,
+                              .worker_args = {},
+                              .env = env,
+                              .socket_root = SocketRoot(),
+                              .scratch_root = state_->File("scratch"),
+                              .file_limit_bytes = static_cast<std::int64_t>(flags_.file_limit)},
+        DirectLauncher::Parts{.reactor = reactor_.get(),
+                              .children = &*children_,
+                              .run_file = &*run_file_,
+                              .log = &log_});
     uplink_.emplace(GrpcUplink::Options{.server = flags_.server},
                     GrpcUplink::Parts{.log = &log_, .post = [this](std::function<void()> what) {
                                         reactor_->Post(std::move(what));

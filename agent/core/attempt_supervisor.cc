@@ -217,10 +217,10 @@ void AttemptSupervisor::OnExchangeAll(const ExchangeAll& all) {
   }
   if (!*fresh) return;
   const std::string reply = line::Encode(line::FromAgent(line::ExchangeReply{all.round, all.data}));
-  if (reply.size() > line::kMaxLineBytes) {
+  if (reply.size() > line::kMaxAgentLineBytes) {
     Fail(absl::StatusCode::kResourceExhausted,
          absl::StrCat("the answer of exchange round ", all.round, " is a line of ", reply.size(),
-                      " B, over ", line::kMaxLineBytes));
+                      " B, over ", line::kMaxAgentLineBytes));
     return;
   }
   for (Rank& rank : ranks_) {

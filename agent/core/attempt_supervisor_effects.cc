@@ -36,10 +36,11 @@ line::Assignment AttemptSupervisor::MakeAssignment(const Rank& rank) const {
 
 void AttemptSupervisor::SendAssignment(Rank& rank) {
   std::string line = line::Encode(line::FromAgent(MakeAssignment(rank)));
-  if (line.size() > line::kMaxLineBytes) {
-    EndRank(rank, absl::ResourceExhaustedError(absl::StrCat(
-                      start_.cases.size(), " cases make an assignment of ", line.size(),
-                      " B, over the limit of ", line::kMaxLineBytes, "; submit fewer at once")));
+  if (line.size() > line::kMaxAgentLineBytes) {
+    EndRank(rank,
+            absl::ResourceExhaustedError(absl::StrCat(
+                start_.cases.size(), " cases make an assignment of ", line.size(),
+                " B, over the limit of ", line::kMaxAgentLineBytes, "; submit fewer at once")));
     return;
   }
   parts_.launcher->Send(KeyOf(rank), std::move(line));

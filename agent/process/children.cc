@@ -44,6 +44,9 @@ void SetUp(const Command& command, SpawnParts* parts) {
   } else {
     ::posix_spawn_file_actions_addopen(&parts->actions, 1, "/dev/null", O_WRONLY, 0);
   }
+  if (!command.directory.empty()) {
+    ::posix_spawn_file_actions_addchdir_np(&parts->actions, command.directory.c_str());
+  }
   const int error_fd = command.error_fd >= 0 ? command.error_fd : 1;
   ::posix_spawn_file_actions_adddup2(&parts->actions, error_fd, 2);
   // Whatever a library opened without close-on-exec stays here.

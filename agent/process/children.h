@@ -22,7 +22,8 @@ struct Command {
   std::vector<std::string> args = {};  // without the program's name
   std::vector<std::string> env = {};   // "K=V", all of it
   int output_fd = -1;                  // becomes standard output and error; -1: /dev/null
-  int error_fd = -1;  // standard error, where it is to be another; -1: as output_fd
+  int error_fd = -1;           // standard error, where it is to be another; -1: as output_fd
+  std::string directory = "";  // where it starts; "": where the agent is
   // A "K=V" of `env` that nothing else has: finds what left the process group.
   std::string tag = "";
 };

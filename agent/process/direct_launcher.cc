@@ -40,6 +40,13 @@ absl::Status DirectLauncher::MakeFolder(const LaunchRequest& request, Attempt* a
     return ErrnoStatus(errno, absl::StrCat("mkdtemp ", pattern));
   }
   attempt->folder = pattern;
+  attempt->scratch =
+      options_.scratch_root.empty()
+          ? absl::StrCat(pattern, "/scratch")
+          : absl::StrCat(options_.scratch_root, "/", request.key.job_id, "-", request.key.attempt);
+  std::error_code error;
+  std::filesystem::create_directories(attempt->scratch, error);
+  if (error) return ErrnoStatus(error.value(), absl::StrCat("make ", attempt->scratch));
   if (request.fake_script.empty()) return absl::OkStatus();
   *script = absl::StrCat(attempt->folder, "/script");
   std::ofstream file(*script, std::ios::trunc | std::ios::binary);
@@ -112,10 +119,12 @@ absl::StatusOr<pid_t> DirectLauncher::SpawnRank(const AttemptKey& key, Attempt& 
                   .env = options_.env,
                   .output_fd = write_end.get(),
                   .error_fd = -1,
+                  .directory = attempt.scratch,
                   .tag = tag};
   command.env.push_back(absl::StrCat("PARAM_WORKER_SOCKET=", attempt.folder, "/s"));
   command.env.push_back(absl::StrCat("PARAM_WORKER_TOKEN=", launch.token));
   command.env.push_back(tag);
+  command.env.push_back(absl::StrCat("PARAM_WORKER_FILE_LIMIT=", options_.file_limit_bytes));
   const RankKey rank_key{key, launch.rank};
   PARAM_ASSIGN_OR_RETURN(
       const pid_t pid,
@@ -192,6 +201,7 @@ void DirectLauncher::Clear(Attempt& attempt) {
   if (attempt.folder.empty()) return;
   std::error_code ignored;  // best effort: the next start of an agent clears up
   std::filesystem::remove_all(attempt.folder, ignored);
+  std::filesystem::remove_all(attempt.scratch, ignored);
   parts_.run_file->RemoveFolder(attempt.folder);
 }
 

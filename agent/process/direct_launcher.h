@@ -1,6 +1,7 @@
 #pragma once
 // The launcher "direct": the agent spawns its ranks itself.
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,10 @@ struct DirectLauncherOptions {
   std::vector<std::string> worker_args = {};  // for tests that put another program there
   std::vector<std::string> env = {};          // "K=V", from WorkerEnvironment()
   std::string socket_root;                    // where socket folders are made: short
+  // Where workers start, a folder per attempt that goes with it; "": beside the socket.
+  std::string scratch_root = "";
+  // The largest file that a worker may write; 0: no limit.
+  std::int64_t file_limit_bytes = 0;
 };
 
 // $XDG_RUNTIME_DIR where it is a folder and short enough for a socket's path, else /tmp.
@@ -57,6 +62,7 @@ class DirectLauncher final : public Launcher {
   };
   struct Attempt {
     std::string folder;
+    std::string scratch;
     std::unique_ptr<WorkerSocket> socket;
     std::map<int, Rank> ranks;
   };

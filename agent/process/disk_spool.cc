@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -18,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "agent/process/spool_record.h"
+#include "proto/base/file.h"
 #include "proto/base/status.h"
 #include "proto/base/text.h"
 
@@ -68,8 +67,7 @@ absl::Status DiskSpool::Recover() {
 }
 
 absl::Status DiskSpool::RecoverSegment(std::uint64_t number, const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  PARAM_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   Segment segment;
   segment.path = path;
   segment.fd = Fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));

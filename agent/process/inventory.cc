@@ -7,9 +7,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <system_error>
 
 #include "absl/strings/ascii.h"
@@ -17,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/base/file.h"
 
 namespace param::agent {
 namespace {
@@ -24,12 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  // Some files of the kernel fail when they are read, as the speed of a link that is down does:
-  // iterators over the buffer would throw then, this stops.
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::string(absl::StripAsciiWhitespace(text.str()));
+  return std::string(absl::StripAsciiWhitespace(ReadFileOrEmpty(path)));
 }
 
 // Names in a folder, sorted.

@@ -3,8 +3,6 @@
 #include <dirent.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <vector>
 
@@ -12,12 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/process/children.h"
+#include "proto/base/file.h"
 
 namespace param::agent {
 
 ProcessStat ReadProcessStat(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string text = ReadFileOrEmpty(absl::StrCat("/proc/", pid, "/stat"));
   // "PID (NAME) STATE PPID PGRP ...": the name may hold anything, blanks and parentheses too.
   const std::size_t name_end = text.rfind(')');
   if (name_end == std::string::npos) return {};

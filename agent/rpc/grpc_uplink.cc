@@ -47,6 +47,9 @@ class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1:
   void Start(v1::AgentService::Stub& stub, v1::FromAgent hello) {
     self_ = shared_from_this();  // until OnDone()
     stub.async()->Session(&context_, this);
+    // Writes start on the agent's thread, outside gRPC's reactions: the hold keeps the call from
+    // being done under them. There is always a read in flight, and its failure lets go.
+    AddHold();
     Write(std::move(hello));
     StartRead(&incoming_);
     StartCall();
@@ -107,7 +110,14 @@ class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1:
   }
 
   void OnReadDone(bool ok) override {
-    if (!ok) return;  // OnDone() follows
+    if (!ok) {
+      {
+        MutexLock lock(mu_);
+        is_over_ = true;
+      }
+      RemoveHold();  // OnDone() follows
+      return;
+    }
     auto message = std::make_shared<v1::ToAgent>(std::move(incoming_));
     incoming_.Clear();
     ToAgentThread([message](GrpcUplink& uplink, const Call* call) {

@@ -2,14 +2,18 @@
 
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/backend/probe.h"
 #include "agent/worker/channel.h"
@@ -50,6 +54,18 @@ std::string TakeVariable(const char* name) {
   return text;
 }
 
+// A backend that runs wild neither fills the disk nor leaves a core file: a write past the limit
+// fails with EFBIG, which the backend reports.
+void LimitFiles() {
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::uint64_t bytes = 0;
+  if (!absl::SimpleAtoi(TakeVariable("PARAM_WORKER_FILE_LIMIT"), &bytes) || bytes == 0) return;
+  const rlimit limit = {bytes, bytes};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  std::signal(SIGXFSZ, SIG_IGN);  // NOLINT(cert-err33-c): there is nothing else to do
+}
+
 [[noreturn]] void Exit(int code) {
   std::fflush(nullptr);
   // Not exit(): destructors of loaded backends and of the reader's thread have nothing to add.
@@ -57,6 +73,7 @@ std::string TakeVariable(const char* name) {
 }
 
 int RunRank() {
+  LimitFiles();
   const std::string path = TakeVariable("PARAM_WORKER_SOCKET");
   const std::string token = TakeVariable("PARAM_WORKER_TOKEN");
   if (path.empty() || token.empty()) {

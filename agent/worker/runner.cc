@@ -3,8 +3,6 @@
 #include <cstdlib>
 #include <deque>
 #include <exception>
-#include <fstream>
-#include <iterator>
 #include <new>
 #include <optional>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "agent/worker/events.h"
 #include "agent/worker/host.h"
 #include "agent/worker/socket_team.h"
+#include "proto/base/file.h"
 #include "proto/base/status.h"
 
 namespace param {
@@ -27,10 +26,7 @@ namespace {
 
 absl::StatusOr<std::string> ReadText(const std::string& path) {
   if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot read ", path));
-  return text;
+  return ReadFile(path);
 }
 
 absl::StatusOr<const BenchmarkDriver*> FindDriver(const line::Assignment& assignment) {

@@ -1,4 +1,5 @@
 #include "proto/daemon/process_stats.h"
+#include "proto/base/file.h"
 
 #include <dirent.h>
 #include <sys/resource.h>
@@ -48,8 +49,7 @@ double OpenDescriptors() {
 std::vector<prometheus::MetricFamily> ProcessMetrics() {
   using prometheus::MetricType;
   std::vector<prometheus::MetricFamily> families;
-  std::ifstream file("/proc/self/stat");
-  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  const std::string text = ReadFileOrEmpty("/proc/self/stat");
   // The name in parentheses may hold anything: fields are counted from after it. See proc(5).
   if (const std::size_t name_end = text.rfind(')'); name_end != std::string::npos) {
     std::istringstream in(text.substr(name_end + 1));

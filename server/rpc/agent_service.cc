@@ -1,6 +1,5 @@
 #include "server/rpc/agent_service.h"
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <utility>
@@ -49,13 +48,17 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::FromAgent, v1::T
   AgentOutbox& outbox() { return outbox_; }
   // The next message is read only when the loop has taken this one: that is the flow control.
   void ReadNext() {
+    MutexLock lock(read_mu_);
     if (!finishing_) StartRead(&incoming_);
   }
 
  private:
   void Write(const v1::ToAgent& message) override { StartWrite(&message); }
   void Finish(const absl::Status& status) override {
-    finishing_ = true;
+    {
+      MutexLock lock(read_mu_);  // no read starts once the call finishes
+      finishing_ = true;
+    }
     ServerBidiReactor::Finish(ToGrpc(status));
   }
   void OnReadDone(bool ok) override {
@@ -87,7 +90,8 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::FromAgent, v1::T
   const std::string peer_;
   const std::shared_ptr<StreamSession> session_;
   v1::FromAgent incoming_;
-  std::atomic<bool> finishing_ = false;
+  Mutex read_mu_;
+  bool finishing_ PARAM_GUARDED_BY(read_mu_) = false;
   AgentOutbox outbox_;
 };
 

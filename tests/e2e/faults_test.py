@@ -13,6 +13,7 @@ def fault(at, kind, rank=1, **more):
 
 class WorkerFaults(FleetTest):
     nodes = 2
+    fleet_options = {"agent_args": ["--worker-file-limit", "8M"]}
 
     def fails(self, *args, script):
         result = self.fleet.submit(*SMALL, "--nodes", 2, "--backend", "fake+fake", *args, script=script)
@@ -65,6 +66,11 @@ class WorkerFaults(FleetTest):
         self.assertEqual(logs.code, 0, logs)
         self.assertLess(len(logs.out), 4 << 20)
         self.assertIn("dropped", logs.out)
+
+    def test_worker_that_fills_the_disk_is_stopped_and_its_files_are_gone(self):
+        document = self.fails(script=fault("timed", "fill_disk", bytes=1 << 30))
+        self.assert_failure(document, node="n2", rank=1, cause="fake-fill.bin")
+        self.assertEqual(list(self.fleet.folder.glob("**/fake-fill.bin")), [])
 
     def test_slow_rank_is_marked_as_the_slowest(self):
         result = self.fleet.submit(*SMALL, "--nodes", 2, "--backend", "fake",
