@@ -72,7 +72,14 @@ std::int32_t CreateBlasGemm(param_ctx& ctx, const kit::Gemm& gemm, std::unique_p
   if (gemm.dtype() == PARAM_DTYPE_F8E4M3) {
     return kit::Fail(err, kit::kUnimplemented, "cuBLAS has no f8 gemm; cuBLASLt has");
   }
+  if (gemm.dtype() == PARAM_DTYPE_TF32) {
+    // It may fall back to f32 and would not say so.
+    return kit::Fail(err, kit::kUnimplemented,
+                     "cublas only allows tf32, it does not say what it used; take cublaslt");
+  }
   if (ctx.blas == nullptr) PARAM_CUDA_TRY(err, &ctx.lost, cublasCreate, &ctx.blas);
+  // What the compute type says, whatever the environment or a later default would allow.
+  PARAM_CUDA_TRY(err, &ctx.lost, cublasSetMathMode, ctx.blas, CUBLAS_DEFAULT_MATH);
   auto made = std::make_unique<BlasGemm>(gemm, types, WorkspaceLimit(ctx));
   // cuBLAS says only when called what it cannot do: call it once, so that the case is skipped
   // before anything is measured. This loads its kernel too.
