@@ -112,6 +112,25 @@ absl::Status AddSet(const BenchmarkSpec& bench, const GivenParams& given, absl::
   return absl::OkStatus();
 }
 
+// A limit that was not given follows the one that was: `--max-time 0.3` alone samples for 0.3 s,
+// and
+// `--min-time 10` alone for 10 s.
+void FitTimeLimits(const GivenParams& given, Plan* plan) {
+  Value* min_time = nullptr;
+  Value* max_time = nullptr;
+  for (Axis& axis : plan->axes) {
+    if (axis.spec->name == "min_time") min_time = &axis.values.front();
+    if (axis.spec->name == "max_time") max_time = &axis.values.front();
+  }
+  if (min_time == nullptr || max_time == nullptr) return;
+  if (std::get<double>(*min_time) <= std::get<double>(*max_time)) return;
+  if (!given.contains("min_time")) {
+    *min_time = *max_time;
+  } else if (!given.contains("max_time")) {
+    *max_time = *min_time;
+  }
+}
+
 absl::StatusOr<Plan> MakePlan(const BenchmarkSpec& bench, const GivenParams& given) {
   PARAM_RETURN_IF_ERROR(CheckNames(bench, given));
   Plan plan;
@@ -127,6 +146,7 @@ absl::StatusOr<Plan> MakePlan(const BenchmarkSpec& bench, const GivenParams& giv
         ParseValues(*spec, text == given.end() ? spec->fallback : absl::string_view(text->second)));
     plan.axes.push_back({spec, std::move(values)});
   }
+  FitTimeLimits(given, &plan);
   return plan;
 }
 

@@ -27,9 +27,9 @@ absl::StatusOr<std::vector<Value>> ParseValues(const ParamSpec& spec, absl::stri
 
 // Every combination, the first-named parameter of the descriptor varying slowest. `given` may hold
 // "set" (a problem set's name): its rows replace the parameters they name, and multiply with the
-// rest; giving a parameter that the set names is an error. Unknown names are errors with "did you
-// mean". More than kMaxCases combinations are an error that says how many there would be. Equal
-// cases are kept once.
+// rest; giving a parameter that the set names is an error. Of min_time and max_time, the one that
+// is not given gives way to the other. Unknown names are errors with "did you mean". More than
+// kMaxCases combinations are an error that says how many there would be. Equal cases are kept once.
 absl::StatusOr<std::vector<Case>> ExpandCases(const BenchmarkSpec& bench, const GivenParams& given);
 
 // `id:vVERSION:` and the sorted parameters of roles kCase and kMeasureIdentity that differ from

@@ -113,13 +113,20 @@ peak is that of the device for the type, measured or from its data sheet as the 
 **Verification.** Sampled elements of C are compared with a reference of higher precision, computed on
 the host; the tolerance follows from the type and K. A failed check makes the case WRONG.
 
-**Memory.** On the device: A + B + C, and C once more with beta (each iteration starts from the same
-C). On the host: as much again, for filling and for the reference. Both count for a CPU, whose device
+**Memory.** On the device: A + B + C, and C once more with beta (each sample starts from the same C).
+On the host: as much again, for filling and for the reference. Both count for a CPU, whose device
 memory is the host's. A job whose ranks cannot fit is rejected.
 
-**Problem sets.** They list M, N and K as published. DeepBench's tables are column-major: read
-row-major, the same M, N, K and transpositions multiply matrices of the same sizes, stored the other
-way round. FLOP and bytes are the same; the rate of a library can differ a little.
+**Pipelined with beta.** In mode `pipelined` only the first iteration of a batch starts from the original
+C; each further one starts from what the one before left. With |beta| >= 1 the values of C grow over a
+batch, and may overflow in narrow types.
+
+**Problem sets.** They list M, N and K as published. DeepBench's published numbers come from
+column-major calls. Here the library is called row-major with the published M, N, K and op letters:
+the matrices have the same sizes but lie the other way round, which to the library is the problem with
+M and N exchanged. FLOP and bytes are the same, the call is not: skinny shapes above all may take
+another kernel than DeepBench's call takes and run at quite another rate. Compare a row with the same
+row measured here, not with DeepBench's published times.
 )";
 
 double Dimension(const Params& params, absl::string_view name) {

@@ -95,7 +95,29 @@ TEST(ExpandCases, SuggestsAParameterForATypo) {
 }
 
 TEST(ExpandCases, RefusesAMinimumTimeAboveTheMaximum) {
-  EXPECT_THAT(ErrorOf({{"min_time", "3"}}), HasSubstr("--min-time: 3 s is above --max-time, 2 s"));
+  EXPECT_THAT(ErrorOf({{"min_time", "3"}, {"max_time", "2"}}),
+              HasSubstr("--min-time: 3 s is above --max-time, 2 s"));
+}
+
+TEST(ExpandCases, LowersTheDefaultMinimumTimeToAGivenMaximum) {
+  const Case one = ExpandCases(Gemm(), {{"max_time", "0.3"}})->front();
+  EXPECT_EQ(MeasureOptionsOf(one.params).min_time_s, 0.3);
+  EXPECT_EQ(MeasureOptionsOf(one.params).max_time_s, 0.3);
+  EXPECT_EQ(one.id, "gemm:v1:");
+}
+
+TEST(ExpandCases, RaisesTheDefaultMaximumTimeToAGivenMinimum) {
+  const Case one = ExpandCases(Gemm(), {{"min_time", "3"}})->front();
+  EXPECT_EQ(MeasureOptionsOf(one.params).min_time_s, 3);
+  EXPECT_EQ(MeasureOptionsOf(one.params).max_time_s, 3);
+  EXPECT_EQ(one.id, "gemm:v1:");
+}
+
+TEST(ExpandCases, LeavesTheOtherTimeLimitAloneWhereBothFit) {
+  const MeasureOptions options =
+      MeasureOptionsOf(ExpandCases(Gemm(), {{"max_time", "1"}})->front().params);
+  EXPECT_EQ(options.min_time_s, 0.5);
+  EXPECT_EQ(options.max_time_s, 1);
 }
 
 TEST(ExpandCases, RefusesABadInjection) {
