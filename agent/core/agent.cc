@@ -22,7 +22,15 @@ Agent::Agent(AgentOptions options, Inventory inventory, Parts parts)
       inventory_(std::move(inventory)),
       parts_(std::move(parts)),
       session_(options_.session, MakeSessionParts()),
-      pump_(*parts_.spool, *parts_.uplink, *parts_.log) {}
+      pump_(*parts_.spool, *parts_.uplink, *parts_.log) {
+  // What an earlier process of this agent left: its ranks are gone, but their results may be ones
+  // that the coordinator still waits for. They end as every attempt does, behind their events.
+  for (const AttemptKey& key : parts_.spool->Attempts()) {
+    Attempt& left = attempts_[key];
+    left.gone = true;
+    left.last = parts_.spool->end();
+  }
+}
 
 Session::Parts Agent::MakeSessionParts() {
   return {.clock = parts_.clock,
@@ -60,8 +68,10 @@ void Agent::Connected(const Registered& registered) {
     const auto found = attempts_.find(key);
     if (found == attempts_.end()) continue;
     found->second.forgotten = true;
-    found->second.supervisor->Fail(absl::StatusCode::kCancelled,
-                                   "the coordinator does not know this attempt any more");
+    if (!found->second.gone) {  // what was refused here never had a supervisor
+      found->second.supervisor->Fail(absl::StatusCode::kCancelled,
+                                     "the coordinator does not know this attempt any more");
+    }
     parts_.spool->Drop(key);
   }
   for (auto& [key, attempt] : attempts_) {

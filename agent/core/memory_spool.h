@@ -18,6 +18,7 @@ class MemorySpool final : public Spool {
   void Ack(const AckEntry& entry) override;
   void Drop(const AttemptKey& key) override;
   bool HasUnacked(const AttemptKey& key) const override { return index_.Has(key); }
+  std::vector<AttemptKey> Attempts() const override { return index_.Attempts(); }
   std::uint64_t end() const override { return index_.end(); }
   std::int64_t bytes() const override { return index_.bytes(); }
   std::int64_t events() const override { return index_.events(); }

@@ -39,10 +39,11 @@ class Spool {
   // Forgets all events of an attempt.
   virtual void Drop(const AttemptKey& key) = 0;
   virtual bool HasUnacked(const AttemptKey& key) const = 0;
-  virtual std::uint64_t end() const = 0;    // position after the last event
-  virtual std::int64_t bytes() const = 0;   // kept now
-  virtual std::int64_t events() const = 0;  // kept now
-  virtual std::string place() const = 0;    // for messages: the folder
+  virtual std::vector<AttemptKey> Attempts() const = 0;  // with unacknowledged events, in order
+  virtual std::uint64_t end() const = 0;                 // position after the last event
+  virtual std::int64_t bytes() const = 0;                // kept now
+  virtual std::int64_t events() const = 0;               // kept now
+  virtual std::string place() const = 0;                 // for messages: the folder
 };
 
 }  // namespace param::agent

@@ -54,6 +54,14 @@ bool SpoolIndex::Has(const AttemptKey& key) const {
   return it != by_rank_.end() && it->first.key == key;
 }
 
+std::vector<AttemptKey> SpoolIndex::Attempts() const {
+  std::vector<AttemptKey> attempts;
+  for (const auto& [rank, positions] : by_rank_) {
+    if (attempts.empty() || attempts.back() != rank.key) attempts.push_back(rank.key);
+  }
+  return attempts;
+}
+
 std::uint64_t SpoolIndex::Next(std::uint64_t from) const {
   std::uint64_t position = std::max(from, base_);
   while (position < end() && At(position).acked) ++position;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "agent/core/messages.h"
 
@@ -28,6 +29,8 @@ class SpoolIndex {
   void Ack(const RankKey& rank, std::uint64_t seq, const Forgotten& forgotten);
   void Drop(const AttemptKey& key, const Forgotten& forgotten);
   bool Has(const AttemptKey& key) const;
+  // Those with events, in order.
+  std::vector<AttemptKey> Attempts() const;
   // The first position at or after `from` that holds an event; end() when there is none.
   std::uint64_t Next(std::uint64_t from) const;
   const Entry& At(std::uint64_t position) const {

@@ -36,6 +36,7 @@ class DiskSpool final : public Spool {
   void Ack(const AckEntry& entry) override;
   void Drop(const AttemptKey& key) override;
   bool HasUnacked(const AttemptKey& key) const override { return index_.Has(key); }
+  std::vector<AttemptKey> Attempts() const override { return index_.Attempts(); }
   std::uint64_t end() const override { return index_.end(); }
   std::int64_t bytes() const override { return disk_bytes_; }
   std::int64_t events() const override { return index_.events(); }

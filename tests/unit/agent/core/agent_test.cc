@@ -178,6 +178,63 @@ TEST_F(AgentTest, EventsAreSentUntilTheyAreAcknowledged) {
   EXPECT_THAT(uplink_.sent, IsEmpty());
 }
 
+// The agent's folder already holds results of an attempt when the agent starts.
+class RestartedAgentTest : public ::testing::Test {
+ protected:
+  RestartedAgentTest() {
+    for (std::uint64_t seq = 1; seq <= 2; ++seq) {
+      const absl::Status kept = spool_.Append(
+          {.key = key_, .rank = 0, .seq = seq, .time_ns = 1, .line = WorkerLine(line::Done{})},
+          Spool::Importance::kEnd);
+      EXPECT_TRUE(kept.ok()) << kept;
+    }
+  }
+
+  const AttemptKey key_{"j-left", 1};
+  FakeClock clock_;
+  FakeRandom random_;
+  LogLines log_;
+  FakeUplink uplink_;
+  MemorySpool spool_{1 << 20};
+  FakeBackends backends_;
+  FakeObserver observer_;
+};
+
+TEST_F(RestartedAgentTest, HandsOverWhatAnEarlierProcessLeftAndThenEndsTheAttempt) {
+  Agent agent(AgentOptions{.node = "n1",
+                           .version = "1",
+                           .instance = "second",
+                           .labels = {},
+                           .session = {},
+                           .limits = {}},
+              Inventory{},
+              Agent::Parts{.clock = &clock_,
+                           .log = &log_.log,
+                           .random = &random_,
+                           .uplink = &uplink_,
+                           .launchers = {},
+                           .spool = &spool_,
+                           .backends = &backends_,
+                           .observer = &observer_});
+  agent.Start();
+  ASSERT_THAT(uplink_.hellos, SizeIs(1));
+  EXPECT_THAT(uplink_.hellos[0].running, ElementsAre(key_));
+  EXPECT_EQ(agent.running_attempts(), 0);
+  agent.OnMessage(Registered{.heartbeat_period = absl::Seconds(5),
+                             .lease = absl::Seconds(15),
+                             .share = {},
+                             .unknown = {}});
+  agent.Tick();
+  EXPECT_THAT(uplink_.Events(), SizeIs(2));
+  ASSERT_THAT(uplink_.sent, SizeIs(2));
+  ASSERT_TRUE(std::holds_alternative<AttemptEnded>(uplink_.sent.back()));  // behind the events
+  EXPECT_EQ(std::get<AttemptEnded>(uplink_.sent.back()).key, key_);
+  agent.OnMessage(EventsAck{{{key_, 0, 2}}});
+  agent.Stop("done");
+  agent.Tick();
+  EXPECT_TRUE(agent.is_stopped());  // nothing of it is left
+}
+
 TEST_F(AgentTest, NothingIsSentWhileTheUplinkIsBusy) {
   Register();
   uplink_.is_idle = false;
@@ -231,6 +288,19 @@ TEST_F(AgentTest, KillsWhatTheCoordinatorDoesNotKnowAndForgetsItsEvents) {
   agent_.OnExit({key_, 0}, SIGTERM);
   agent_.Tick();
   EXPECT_FALSE(spool_.HasUnacked(key_));
+}
+
+TEST_F(AgentTest, ForgetsARefusedAttemptThatTheCoordinatorDoesNotKnow) {
+  Register();
+  StartAttempt start = GemmAttempt(1, 1, 1);
+  start.launcher = "teleport";
+  agent_.OnMessage(start);
+  agent_.Tick();
+  ASSERT_TRUE(spool_.HasUnacked(key_));
+  Reconnect({key_});
+  EXPECT_FALSE(spool_.HasUnacked(key_));
+  Reconnect();
+  EXPECT_THAT(uplink_.hellos.back().running, IsEmpty());
 }
 
 TEST_F(AgentTest, ARepeatedStartIsNotASecondOne) {

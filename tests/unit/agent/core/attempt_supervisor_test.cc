@@ -299,6 +299,21 @@ TEST_F(AttemptSupervisorTest, LogLinesAreNoProgress) {
   EXPECT_EQ(OnlyFailure(0).code, "DEADLINE_EXCEEDED");
 }
 
+TEST_F(AttemptSupervisorTest, APhaseSaidAgainIsProgress) {
+  StartAttempt start = GemmAttempt(1, 1, 1);
+  start.phase_deadlines_ns["timed"] = 5'000'000'000;
+  Begin(std::move(start));
+  Greet(0);
+  Say(0, line::CaseBegin{0});
+  for (int i = 0; i < 10; ++i) {
+    Say(0, line::PhaseBegin{line::Phase::kTimed, 0});
+    Advance(absl::Seconds(4));
+  }
+  EXPECT_THAT(Events<line::Failure>(0), IsEmpty());
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(OnlyFailure(0).code, "DEADLINE_EXCEEDED");
+}
+
 TEST_F(AttemptSupervisorTest, TheRankThatKeepsTheOthersWaitingIsBlamed) {
   StartAttempt start = GemmAttempt(2, 2, 1);
   start.phase_deadlines_ns["rendezvous"] = 5'000'000'000;
