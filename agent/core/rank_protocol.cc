@@ -1,5 +1,6 @@
 #include "agent/core/rank_protocol.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/escaping.h"
@@ -11,6 +12,9 @@ namespace param::agent {
 namespace {
 
 constexpr double kLongestSample = 3600;  // s
+// The worker's own limit (kMaxSamples of its measuring loop, and --iters at most).
+constexpr std::int64_t kMaxValues = 1'000'000;  // per case, metric and labels
+constexpr std::size_t kMaxLabelSets = 1024;     // per case
 
 template <typename... Ts>
 struct Overloaded : Ts... {
@@ -83,10 +87,11 @@ absl::Status RankProtocol::Judge(const line::CaseBegin& begin) {
   }
   open_ = true;
   case_ = begin.case_index;
+  values_.clear();
   return absl::OkStatus();
 }
 
-absl::Status RankProtocol::Judge(const line::Samples& samples) const {
+absl::Status RankProtocol::Judge(const line::Samples& samples) {
   PARAM_RETURN_IF_ERROR(CheckCase("samples", samples.case_index));
   if (!open_ || samples.case_index != case_) {
     return Wrong("samples of case ", samples.case_index, ", which is not open");
@@ -102,8 +107,34 @@ absl::Status RankProtocol::Judge(const line::Samples& samples) const {
   }
   for (const double value : samples.values) {
     const bool is_time = metric->unit == "s";
-    if (std::isfinite(value) && !(is_time && (value < 0 || value > kLongestSample))) continue;
+    if (std::isfinite(value) && !(is_time && (value <= 0 || value > kLongestSample))) continue;
     return Wrong("a sample of ", metric->name, " of ", FormatDouble(value), " ", metric->unit);
+  }
+  return Count(samples);
+}
+
+absl::Status RankProtocol::Count(const line::Samples& samples) {
+  const auto labels = values_.try_emplace(samples.labels).first;
+  if (values_.size() > kMaxLabelSets) {
+    return Wrong("samples of case ", case_, " under more than ", kMaxLabelSets, " sets of labels");
+  }
+  std::int64_t& values = labels->second[samples.metric];
+  values += static_cast<std::int64_t>(samples.values.size());
+  if (values > kMaxValues) {
+    return Wrong("more than ", kMaxValues, " samples of ", samples.metric, " of case ", case_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RankProtocol::CheckComplete() const {
+  for (const MetricSpec& metric : bench_->metrics) {
+    if (metric.derive != nullptr) continue;
+    const bool has = std::any_of(values_.begin(), values_.end(), [&metric](const auto& labels) {
+      const auto values = labels.second.find(std::string(metric.name));
+      return values != labels.second.end() && values->second > 0;
+    });
+    if (!has)
+      return Wrong("case_end of case ", case_, " as PASSED without samples of ", metric.name);
   }
   return absl::OkStatus();
 }
@@ -116,6 +147,7 @@ absl::Status RankProtocol::Judge(const line::CaseEnd& end) {
   if (open_ ? end.case_index != case_ : end.status == line::CaseStatus::kPassed) {
     return Wrong("case_end of case ", end.case_index, ", which is not open");
   }
+  if (end.status == line::CaseStatus::kPassed) PARAM_RETURN_IF_ERROR(CheckComplete());
   finished_.insert(end.case_index);
   open_ = false;
   case_ = -1;

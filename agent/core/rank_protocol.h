@@ -3,6 +3,7 @@
 // it says is judged, not believed.
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 
@@ -35,10 +36,14 @@ class RankProtocol {
   absl::Status Judge(const line::PhaseBegin& begin);
   absl::Status Judge(const line::PhaseEnd& end);
   absl::Status Judge(const line::CaseBegin& begin);
-  absl::Status Judge(const line::Samples& samples) const;
+  absl::Status Judge(const line::Samples& samples);
   absl::Status Judge(const line::CaseEnd& end);
   absl::Status Judge(const line::Failure& failure);
   absl::Status Judge(const line::Done& done);
+  // Of the open case: adds up, and bounds what one rank can make the store keep.
+  absl::Status Count(const line::Samples& samples);
+  // Of the open case: PASSED means that there are numbers.
+  absl::Status CheckComplete() const;
   absl::Status CheckCase(absl::string_view what, std::int64_t index) const;
 
   const BenchmarkSpec* const bench_;
@@ -46,6 +51,7 @@ class RankProtocol {
   line::Phase phase_ = line::Phase::kSpawn;
   std::int64_t case_ = -1;
   bool open_ = false;  // between CaseBegin and CaseEnd
+  std::map<line::Labels, std::map<std::string, std::int64_t>> values_;  // of the open case
   std::set<std::int64_t> finished_;
   bool cancelled_ = false, ended_ = false, done_ = false;
 };

@@ -58,7 +58,7 @@ class AgentTest : public ::testing::Test {
     agent_.OnMessage(GemmAttempt(1, 1, 1));
     Greet(0);
     agent_.OnLines({key_, 0}, {WorkerLine(line::CaseBegin{0}),
-                               WorkerLine(line::CaseEnd{0, line::CaseStatus::kPassed, "", {}, {}}),
+                               WorkerLine(line::CaseEnd{0, line::CaseStatus::kSkipped, "", {}, {}}),
                                WorkerLine(line::Done{})});
     agent_.OnExit({key_, 0}, 0);
     agent_.Tick();

@@ -174,6 +174,7 @@ const line::CaseBegin kBegin0{0};
 line::CaseEnd End(int index, line::CaseStatus status = line::CaseStatus::kPassed) {
   return {index, status, "", {}, {}};
 }
+line::CaseEnd Skip(int index) { return End(index, line::CaseStatus::kSkipped); }
 line::Samples Times(double value) { return {0, "time", "s", {}, {value}}; }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -182,17 +183,27 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"CaseOutOfRange", {}, line::CaseBegin{2}, "case 2; there are 2"},
         Lie{"SecondHello", {}, line::Hello{"x", 1, 1, ""}, "hello twice"},
         Lie{"CaseBeginWhileOpen", {kBegin0}, line::CaseBegin{1}, "while 0 is open"},
-        Lie{"CaseBeginAfterEnd", {kBegin0, End(0)}, kBegin0, "which has ended"},
+        Lie{"CaseBeginAfterEnd", {kBegin0, Skip(0)}, kBegin0, "which has ended"},
         Lie{"SamplesWithoutCase", {}, Times(1), "which is not open"},
         Lie{"NegativeTime", {kBegin0}, Times(-1e-9), "a sample of time of -1e-09 s"},
+        Lie{"NoTime", {kBegin0}, Times(0), "a sample of time of 0 s"},
         Lie{"EndlessTime", {kBegin0}, Times(3601), "of 3601 s"},
         Lie{"UnknownMetric", {kBegin0}, line::Samples{0, "luck", "s", {}, {1}}, "\"luck\""},
         Lie{"DerivedMetric", {kBegin0}, line::Samples{0, "flops", "FLOP/s", {}, {1}}, "\"flops\""},
         Lie{"WrongUnit", {kBegin0}, line::Samples{0, "time", "ms", {}, {1}}, "instead of s"},
-        Lie{"CaseEndTwice", {kBegin0, End(0)}, End(0), "case 0 twice"},
+        Lie{"CaseEndTwice", {kBegin0, Skip(0)}, End(0), "case 0 twice"},
         Lie{"PassedWithoutBegin", {}, End(1), "case 1, which is not open"},
+        Lie{"PassedWithoutSamples", {kBegin0}, End(0), "case 0 as PASSED without samples of time"},
+        Lie{"PassedWithSamplesOfNone",
+            {kBegin0, line::Samples{0, "time", "s", {}, {}}},
+            End(0),
+            "without samples of time"},
+        Lie{"PassedWithSamplesOfTheCaseBefore",
+            {kBegin0, Times(1), End(0), line::CaseBegin{1}},
+            End(1),
+            "case 1 as PASSED without samples of time"},
         Lie{"PhasePlace", {}, line::PhaseBegin{line::Phase::kPlace, -1}, "phase place"},
-        Lie{"DoneTooSoon", {kBegin0, End(0)}, line::Done{}, "done after 1 of 2 cases"},
+        Lie{"DoneTooSoon", {kBegin0, Skip(0)}, line::Done{}, "done after 1 of 2 cases"},
         Lie{"DoneInACase", {kBegin0}, line::Done{}, "done while case 0 is open"},
         Lie{"RoundAhead", {}, line::Exchange{1, "x"}, "round 1 where 0 is next"},
         Lie{"RoundTwice",
