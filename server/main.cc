@@ -1,9 +1,12 @@
 // param-server: flags to options to objects to serving; the only file that knows all parts.
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -13,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "proto/base/clock.h"
 #include "proto/base/random.h"
 #include "proto/base/status.h"
@@ -72,9 +74,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
                        absl::StrCat("param-server ", Version(), " (", Revision(), ")"));
 }
 
+// By the address itself: a name may resolve to anything, save "localhost".
 bool IsLoopback(const std::string& address) {
-  return absl::StartsWith(address, "127.") || absl::StartsWith(address, "localhost:") ||
-         absl::StartsWith(address, "[::1]:");
+  std::string host = address.substr(0, address.rfind(':'));
+  if (host == "localhost") return true;
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  in_addr v4 = {};
+  if (inet_pton(AF_INET, host.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
+  in6_addr v6 = {};
+  return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
 struct Settings {
@@ -102,6 +112,10 @@ absl::StatusOr<Settings> Check(const Flags& flags) {
   if (settings.facts.insecure) {
     settings.facts.warnings.push_back(absl::StrCat(
         "listens on ", settings.listen, " without TLS: anybody who reaches it can run jobs"));
+  }
+  if (!IsLoopback(flags.http)) {
+    settings.facts.warnings.push_back(
+        absl::StrCat("serves metrics on ", flags.http, " to anybody who reaches it"));
   }
   PARAM_ASSIGN_OR_RETURN(settings.options.lease, ParseDuration(flags.lease), "--lease");
   PARAM_ASSIGN_OR_RETURN(settings.options.heartbeat, ParseDuration(flags.heartbeat), "--heartbeat");
@@ -162,6 +176,18 @@ absl::Status Serve(const Flags& flags, Settings settings, const Log& log,
       settings.options, clock, random, *store,
       [&loop](std::function<void()> closure) { loop.Post(std::move(closure)); }, metrics, log);
   ticked = &coordinator;
+  // Whatever way this ends: what the store still answers finds the loop and the coordinator alive.
+  struct Stopping {
+    Loop& loop;
+    ReaderPool& readers;
+    std::unique_ptr<SqliteStore>& store;
+    ~Stopping() {
+      readers.Stop();
+      loop.Stop();
+      store.reset();
+    }
+  } stopping{loop, readers, store};
+  std::atomic<bool> serving = false;
   PARAM_RETURN_IF_ERROR(coordinator.Recover());
 
   HttpEndpointOptions http;
@@ -171,6 +197,9 @@ absl::Status Serve(const Flags& flags, Settings settings, const Log& log,
     std::vector<prometheus::MetricFamily> families = metrics.Collect();
     for (prometheus::MetricFamily& each : ProcessMetrics()) families.push_back(std::move(each));
     return families;
+  };
+  http.ready = [&serving] {
+    return serving ? absl::OkStatus() : absl::UnavailableError("starting or stopping");
   };
   PARAM_ASSIGN_OR_RETURN(std::unique_ptr<HttpEndpoint> endpoint,
                          HttpEndpoint::Start(std::move(http)));
@@ -187,11 +216,9 @@ absl::Status Serve(const Flags& flags, Settings settings, const Log& log,
         metrics.RpcHandled(method, code, seconds);
       }};
   loop.Start();
-  auto server = GrpcServer::Start(context, settings.listen, settings.facts);
-  if (!server.ok()) {
-    loop.Stop();
-    return server.status();
-  }
+  PARAM_ASSIGN_OR_RETURN(const std::unique_ptr<GrpcServer> server,
+                         GrpcServer::Start(context, settings.listen, settings.facts));
+  serving = true;
   PARAM_RETURN_IF_ERROR(WriteFact(flags.state, "http", settings.facts.http));
   PARAM_RETURN_IF_ERROR(WriteFact(flags.state, "listen", settings.facts.listen));
   for (const std::string& warning : settings.facts.warnings) log.Warn(warning);
@@ -200,11 +227,8 @@ absl::Status Serve(const Flags& flags, Settings settings, const Log& log,
 
   const auto signal = signals.Wait();
   log.Info("stopping", {F("signal", signal.ok() ? *signal : 0)});
-  (*server)->Shutdown(absl::Seconds(1));
-  readers.Stop();
-  loop.Stop();
-  store.reset();  // what was queued is on disk; its answers have nobody to go to
-  log.Info("stopped");
+  serving = false;
+  server->Shutdown(absl::Seconds(1));
   return absl::OkStatus();
 }
 

@@ -1,12 +1,20 @@
 #include "server/core/attempt_state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "proto/base/status.h"
 
 namespace param {
+namespace {
+
+// What a rank may report of one case; the agent has the same bounds.
+constexpr std::size_t kMaxSamplesPerSeries = 1'000'000;
+constexpr std::size_t kMaxSeriesPerCase = 1024;
+
+}  // namespace
 
 AttemptState::AttemptState(const BenchmarkSpec& bench, AttemptKey key,
                            std::vector<std::string> nodes, std::vector<CaseRecord> cases)
@@ -114,6 +122,24 @@ absl::Status AttemptState::OnPhase(int rank_number, line::Phase phase, bool begi
   return absl::OkStatus();
 }
 
+// The agent checked this too; but whoever reaches the port can call itself an agent.
+absl::Status AttemptState::CheckSamples(const line::Samples& samples) const {
+  const auto spec =
+      std::find_if(bench_.metrics.begin(), bench_.metrics.end(),
+                   [&samples](const MetricSpec& each) { return each.name == samples.metric; });
+  if (spec == bench_.metrics.end() || spec->derive != nullptr || spec->unit != samples.unit) {
+    return absl::InvalidArgumentError(absl::StrCat("\"", samples.metric, "\" in \"", samples.unit,
+                                                   "\" is not what ", bench_.id, " samples"));
+  }
+  for (const double value : samples.values) {
+    if (!std::isfinite(value)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a sample of ", samples.metric, " is not a finite number"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status AttemptState::OnSamples(int rank_number, const line::Samples& samples,
                                      Effects& effects) {
   PARAM_RETURN_IF_ERROR(CheckCase(samples.case_index));
@@ -123,7 +149,14 @@ absl::Status AttemptState::OnSamples(int rank_number, const line::Samples& sampl
     return absl::InvalidArgumentError(
         absl::StrCat("samples for case ", samples.case_index, ", which ended"));
   }
+  PARAM_RETURN_IF_ERROR(CheckSamples(samples));
   RankReport::Series& series = report.series[{samples.metric, samples.labels}];
+  if (report.series.size() > kMaxSeriesPerCase ||
+      series.values.size() + samples.values.size() > kMaxSamplesPerSeries) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("case ", samples.case_index, ": more than ", kMaxSamplesPerSeries,
+                     " samples of ", samples.metric, " or ", kMaxSeriesPerCase, " sets of labels"));
+  }
   series.unit = samples.unit;
   series.values.insert(series.values.end(), samples.values.begin(), samples.values.end());
   samples_ += static_cast<std::int64_t>(samples.values.size());
@@ -198,6 +231,13 @@ bool AttemptState::AllRanksEnded() const {
 bool AttemptState::RanksEndedOn(const std::string& node) const {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     if (nodes_[i] == node && !ranks_[i].ended) return false;
+  }
+  return true;
+}
+
+bool AttemptState::NothingFrom(const std::string& node) const {
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    if (nodes_[i] == node && ranks_[i].seq > 0) return false;
   }
   return true;
 }

@@ -38,11 +38,15 @@ class AttemptState {
   // Fails ranks that have not ended (their node or process is gone). The first failure of the
   // attempt stays its failure.
   void FailUnfinished(const Failure& failure);
+  // What a stored attempt says it failed of, before its events are folded again.
+  void AdoptFailure(const Failure& failure) { failure_ = failure; }
   // Ends every case that has not: FAILED with `reason`. Returns their indexes.
   std::vector<int> ConcludeRest(const std::string& reason);
 
   bool AllRanksEnded() const;
   bool RanksEndedOn(const std::string& node) const;
+  // Not one event of its ranks was taken.
+  bool NothingFrom(const std::string& node) const;
   bool failed() const { return !failure_.empty(); }
   const Failure& failure() const { return failure_; }
   const Timeline& timeline() const { return timeline_; }  // submitted, placed, finished stay 0
@@ -66,6 +70,7 @@ class AttemptState {
 
   absl::Status OnPhase(int rank, line::Phase phase, bool begin, std::int64_t case_index,
                        std::int64_t at_ns, Effects& effects);
+  absl::Status CheckSamples(const line::Samples& samples) const;
   absl::Status OnSamples(int rank, const line::Samples& samples, Effects& effects);
   absl::Status OnCaseEnd(int rank, const line::CaseEnd& end, Effects& effects);
   void OnFailure(int rank, const line::Failure& failure, Effects& effects);

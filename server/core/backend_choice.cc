@@ -32,13 +32,16 @@ absl::StatusOr<BackendRequest> ParseBackend(const std::string& text,
   return request;
 }
 
-std::string WhyNotUsable(const Inventory& node, const std::string& name,
+std::string WhyNotUsable(const Inventory& node, const std::string& name, const std::string& table,
                          const std::string& benchmark) {
   for (const BackendStatus& backend : node.backends) {
     if (backend.name != name) continue;
     if (!backend.usable) {
       return absl::StrCat("backend ", name, " is installed, not ",
                           backend.loadable ? "usable: " : "loadable: ", backend.reason);
+    }
+    if (std::count(backend.tables.begin(), backend.tables.end(), table) == 0) {
+      return absl::StrCat("backend ", name, " has no table \"", table, "\"");
     }
     const bool runs = std::any_of(
         backend.benchmarks.begin(), backend.benchmarks.end(),

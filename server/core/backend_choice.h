@@ -21,8 +21,9 @@ struct BackendRequest {
 absl::StatusOr<BackendRequest> ParseBackend(const std::string& text,
                                             const std::vector<std::string>& device_backends);
 
-// Why `node` cannot run `benchmark` with device backend `name` ("" = it can).
-std::string WhyNotUsable(const Inventory& node, const std::string& name,
+// Why `node` cannot run `benchmark` with backend `name` as its `table`, "device" or "comm" ("" = it
+// can).
+std::string WhyNotUsable(const Inventory& node, const std::string& name, const std::string& table,
                          const std::string& benchmark);
 
 // Names of the device backends that some node of the fleet has.

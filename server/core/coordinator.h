@@ -110,6 +110,8 @@ class Coordinator {
   void PublishJob(const OpenJob& open);
   OpenJob* FindOpen(const std::string& job_id);
   OpenJob* FindOpen(const AttemptKey& key);
+  void SaveIntent(OpenJob& open, const std::string& state);
+  void SendStop(const OpenJob& open, bool graceful, const std::string& reason);
   void StoreEnd(OpenJob& open);
   // Fans out the ended cases up to `upto`, in order.
   void PublishCases(OpenJob& open, std::size_t upto);
@@ -119,6 +121,7 @@ class Coordinator {
   void Schedule();
   void StartPlaced(const Placement& placement);
   void SendStart(OpenJob& open);
+  void SendStartTo(const OpenJob& open, NodeEntry& node);
   void SetReason(OpenJob& open, const std::string& reason);
   void ReportQueue();
 
@@ -128,6 +131,8 @@ class Coordinator {
   void EventsStored(const AttemptKey& key, const std::vector<RankEvent>& events,
                     const absl::Status& status);
   void Applied(OpenJob& open, const AttemptState::Effects& effects, std::vector<Write>& writes);
+  static Failure RefusedEvent(const OpenJob& open, const RankEvent& event,
+                              const absl::Status& status);
   void AckApplied(OpenJob& open, const std::set<int>& ranks);
   void StoreConcluded(OpenJob& open, const std::vector<int>& concluded, std::vector<Write> writes);
   void FreeNode(NodeEntry& node);
@@ -137,6 +142,7 @@ class Coordinator {
 
   // recovery (coordinator_recovery.cc)
   absl::Status RecoverJob(Job job);
+  void RefuseRecovered(const std::string& job_id, const absl::Status& status);
   absl::Status RecoverAttempt(OpenJob& open);
 
   std::int64_t Now() const { return absl::ToUnixNanos(clock_.Wall()); }

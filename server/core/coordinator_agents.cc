@@ -50,17 +50,31 @@ void Coordinator::Reconcile(NodeEntry& node, Welcome& welcome) {
     if (!ours) welcome.unknown.push_back(key);
   }
   if (node.job_id.empty()) return;
+  // Processes of it may still run there, ours or not: the agent says when they are gone.
+  const bool still_there =
+      std::any_of(running.begin(), running.end(),
+                  [&node](const AttemptKey& key) { return key.job_id == node.job_id; });
   OpenJob* open = FindOpen(node.job_id);
-  if (open != nullptr && open->state != nullptr && open->sent) {
-    if (std::find(running.begin(), running.end(), open->state->key()) != running.end()) {
+  if (open != nullptr && open->state != nullptr && open->sent && !open->finished) {
+    if (still_there) {
       if (open->stopping) {
         node.session->Send(StopAttempt{open->state->key(), false, open->job.reason});
       }
       return;
     }
+    if (!open->stopping && open->state->NothingFrom(name)) {
+      // The word to start never arrived, or was lost with the agent before anything came of it.
+      post_([this, key = open->state->key(), name] {
+        NodeEntry* back = nodes_.Find(name);
+        const OpenJob* waiting = FindOpen(key);
+        if (back == nullptr || back->session == nullptr || waiting == nullptr) return;
+        if (!waiting->stopping) SendStartTo(*waiting, *back);
+      });
+      return;
+    }
     LoseNode(*open, name, "the agent came back without the attempt: it was restarted");
   }
-  FreeNode(node);
+  if (!still_there) FreeNode(node);
 }
 
 // The attempt's processes on that node are gone, or out of reach for good.
@@ -158,10 +172,7 @@ void Coordinator::EventsStored(const AttemptKey& key, const std::vector<RankEven
     ranks.insert(event.rank);
     const auto effects = state.Apply(event);
     if (!effects.ok()) {
-      state.FailUnfinished(Failure{std::string(CodeName(effects.status().code())),
-                                   state.current_phase(),
-                                   state.nodes()[static_cast<std::size_t>(event.rank)], event.rank,
-                                   std::string(effects.status().message()), "", 0});
+      state.FailUnfinished(RefusedEvent(*open, event, effects.status()));
       continue;
     }
     Applied(*open, *effects, writes);
@@ -179,6 +190,19 @@ void Coordinator::EventsStored(const AttemptKey& key, const std::vector<RankEven
             CaseSeq(*open, open->published));
   }
   MaybeFinishAttempt(*open);
+}
+
+// A rank said what it may not say.
+Failure Coordinator::RefusedEvent(const OpenJob& open, const RankEvent& event,
+                                  const absl::Status& status) {
+  const AttemptState& state = *open.state;
+  return Failure{std::string(CodeName(status.code())),
+                 state.current_phase(),
+                 state.nodes()[static_cast<std::size_t>(event.rank)],
+                 event.rank,
+                 std::string(status.message()),
+                 "",
+                 0};
 }
 
 // Copies what an event changed into the job and what must be written.
@@ -226,11 +250,14 @@ void Coordinator::StoreConcluded(OpenJob& open, const std::vector<int>& conclude
   if (writes.empty()) return;
   const AttemptKey key = state.key();
   const std::size_t upto = open.done.size();
-  store_.Submit(std::move(writes), [this, key, upto](absl::Status status) {
-    post_([this, key, upto, status] {
+  const auto batch = std::make_shared<const std::vector<Write>>(std::move(writes));
+  store_.Submit(*batch, [this, key, upto, batch](absl::Status status) {
+    post_([this, key, upto, batch, status] {
       OpenJob* stored = FindOpen(key);
       if (stored == nullptr) return;
       if (!status.ok()) {
+        // Their events are acknowledged: they go to disk with the end of the job.
+        stored->unstored.insert(stored->unstored.end(), batch->begin(), batch->end());
         stored->state->FailUnfinished(Failure{
             std::string(CodeName(status.code())), stored->state->current_phase(), "", -1,
             absl::StrCat("the coordinator cannot store results: ", status.message()), "", 0});

@@ -113,7 +113,9 @@ void Coordinator::Submit(const std::string& principal, const std::string& reques
   absl::Status status = Validate(spec, open->job, open->cases, open->footprint);
   if (status.ok() && spec.no_wait) status = CheckNoWait(open->job, open->footprint);
   if (!status.ok()) {
-    reply(status);
+    // Asked again after the job ended: the fleet may have changed, the answer has not.
+    absl::StatusOr<Job> before = store_.FindByRequest(request_id);
+    reply(before.ok() ? std::move(before) : status);
     return;
   }
   open->bench = *FindBenchmark(spec.benchmark);
@@ -157,10 +159,26 @@ void Coordinator::Cancel(const std::string& job_id, Reply<Job> reply) {
   }
   if (open->job.state == JobState::kQueued) {
     EndQueued(*open, JobState::kCancelled, "cancelled before it started");
-  } else if (!open->ending) {
+  } else if (!open->ending && !open->stopping) {
     StopAttemptOf(*open, JobState::kCancelled, "cancelled", true);
   }
-  reply(open->job);
+  // Behind the writes that this caused: what was answered survives a kill.
+  const Job answer = open->job;
+  store_.Submit({},
+                [this, answer, reply](absl::Status) { post_([answer, reply] { reply(answer); }); });
+}
+
+// A restarted coordinator goes on ending the attempt as this one would have.
+void Coordinator::SaveIntent(OpenJob& open, const std::string& state) {
+  open.attempt.state = state;
+  open.attempt.failure = open.state->failure();
+  const std::string job_id = open.job.job_id;
+  store_.Submit({PutAttempt{open.attempt}, PutJob{open.job}}, [this, job_id](absl::Status status) {
+    if (!status.ok()) {
+      log_.Error("cannot store that an attempt is being stopped",
+                 {F("job", job_id), F("error", status.message())});
+    }
+  });
 }
 
 void Coordinator::EndQueued(OpenJob& open, JobState state, const std::string& reason) {
@@ -177,13 +195,18 @@ void Coordinator::StopAttemptOf(OpenJob& open, JobState ending, const std::strin
   open.abort_at = graceful ? now + options_.cancel_grace : now;
   open.finish_at = open.abort_at + options_.stop_grace;
   open.stopping = true;
+  SaveIntent(open, std::string(JobStateName(ending)));
+  SendStop(open, graceful, reason);
+  MaybeFinishAttempt(open);
+}
+
+void Coordinator::SendStop(const OpenJob& open, bool graceful, const std::string& reason) {
   for (const std::string& name : open.alive_on) {
     NodeEntry* node = nodes_.Find(name);
     if (node != nullptr && node->session != nullptr) {
       node->session->Send(StopAttempt{open.state->key(), graceful, reason});
     }
   }
-  MaybeFinishAttempt(open);
 }
 
 void Coordinator::MaybeFinishAttempt(OpenJob& open) {
@@ -192,14 +215,10 @@ void Coordinator::MaybeFinishAttempt(OpenJob& open) {
   if (state.failed() && !open.stopping) {
     open.stopping = true;
     open.finish_at = clock_.Monotonic() + options_.stop_grace;
-    const std::string reason = absl::StrCat("rank ", state.failure().rank, " on ",
-                                            state.failure().node, ": ", state.failure().cause);
-    for (const std::string& name : open.alive_on) {
-      NodeEntry* node = nodes_.Find(name);
-      if (node != nullptr && node->session != nullptr) {
-        node->session->Send(StopAttempt{state.key(), false, reason});
-      }
-    }
+    SaveIntent(open, "FAILED");
+    SendStop(open, false,
+             absl::StrCat("rank ", state.failure().rank, " on ", state.failure().node, ": ",
+                          state.failure().cause));
   }
   const bool gone = open.alive_on.empty();
   const bool overdue = clock_.Monotonic() >= open.finish_at;
@@ -211,16 +230,21 @@ void Coordinator::FinishAttempt(OpenJob& open) {
   const std::string why = open.ending      ? open.ending_reason
                           : state.failed() ? state.failure().cause
                                            : "the rank did not report it";
-  std::vector<Write> writes;
+  open.job.failure = state.failure();
+  open.attempt.failure = state.failure();
+  open.attempt.finished_ns = Now();
+  if (!open.ending && open.lost && open.retries_used < open.job.spec.retries) {
+    open.attempt.state = "LOST";
+    Requeue(open, {PutAttempt{open.attempt}, PurgeRankEvents{state.key()}});
+    return;
+  }
+  std::vector<Write> writes = std::move(open.unstored);
   for (const int index : state.ConcludeRest(why)) {
     const CaseRecord& record = state.cases()[static_cast<std::size_t>(index)];
     const auto shared = std::make_shared<const CaseRecord>(record);
     open.done.push_back(shared);
     writes.push_back(PutCaseResult{state.key(), record, state.TakeSamples(index)});
   }
-  open.job.failure = state.failure();
-  open.attempt.failure = state.failure();
-  open.attempt.finished_ns = Now();
   JobState final_state = JobState::kSucceeded;
   std::string reason;
   if (open.ending) {
@@ -229,13 +253,6 @@ void Coordinator::FinishAttempt(OpenJob& open) {
   } else if (state.failed()) {
     final_state = JobState::kFailed;
     reason = absl::StrCat(state.failure().phase, ": ", state.failure().cause);
-    if (open.lost && open.retries_used < open.job.spec.retries) {
-      open.attempt.state = "LOST";
-      writes.push_back(PutAttempt{open.attempt});
-      writes.push_back(PurgeRankEvents{state.key()});
-      Requeue(open, std::move(writes));
-      return;
-    }
   } else {
     JudgeCases(open, final_state, reason);
   }
@@ -325,6 +342,9 @@ void Coordinator::Requeue(OpenJob& open, std::vector<Write> writes) {
   open.job.reason =
       absl::StrCat("attempt ", open.job.attempt, " was lost: ", open.job.failure.cause);
   open.job.cases_done = 0;
+  open.job.failure = Failure{};
+  open.job.nodes.clear();
+  open.unstored.clear();
   open.state.reset();
   open.exchange.reset();
   open.accepted.clear();

@@ -99,25 +99,29 @@ void Coordinator::SendStart(OpenJob& open) {
   PublishJob(open);
   for (const std::string& name : open.job.nodes) {
     NodeEntry* node = nodes_.Find(name);
-    if (node == nullptr || node->session == nullptr) continue;  // its lease or its return decides
-    StartAttempt start;
-    start.key = open.state->key();
-    start.benchmark = open.job.spec.benchmark;
-    start.benchmark_version = open.job.benchmark_version;
-    start.ranks = open.job.ranks;
-    for (const RankPlace& place : open.attempt.ranks) {
-      if (place.node == name) start.places.push_back(place);
-    }
-    start.rank_nodes = open.state->nodes();
-    start.device_backend = open.device_backend;
-    start.comm_backends = open.comm_backends;
-    start.launcher = "direct";
-    start.cases = open.cases;
-    start.phase_deadlines_ns = open.job.spec.phase_deadlines_ns;
-    start.fake_script = open.job.spec.fake_script;
-    start.cpus = node->share.cpus;
-    node->session->Send(std::move(start));
+    // A node that is away now is told when it comes back.
+    if (node != nullptr && node->session != nullptr) SendStartTo(open, *node);
   }
+}
+
+void Coordinator::SendStartTo(const OpenJob& open, NodeEntry& node) {
+  StartAttempt start;
+  start.key = open.state->key();
+  start.benchmark = open.job.spec.benchmark;
+  start.benchmark_version = open.job.benchmark_version;
+  start.ranks = open.job.ranks;
+  for (const RankPlace& place : open.attempt.ranks) {
+    if (place.node == node.record.node) start.places.push_back(place);
+  }
+  start.rank_nodes = open.state->nodes();
+  start.device_backend = open.device_backend;
+  start.comm_backends = open.comm_backends;
+  start.launcher = "direct";
+  start.cases = open.cases;
+  start.phase_deadlines_ns = open.job.spec.phase_deadlines_ns;
+  start.fake_script = open.job.spec.fake_script;
+  start.cpus = node.share.cpus;
+  node.session->Send(std::move(start));
 }
 
 void Coordinator::ReportQueue() {
@@ -186,7 +190,8 @@ void Coordinator::Tick() {
       continue;
     }
     const std::int64_t timeout = open->job.spec.timeout_ns;
-    if (timeout > 0 && wall - open->job.timeline.submitted >= timeout && !open->ending) {
+    if (timeout > 0 && wall - open->job.timeline.submitted >= timeout && !open->ending &&
+        !open->stopping) {
       const std::string reason = absl::StrCat("did not end within --timeout ",
                                               absl::FormatDuration(absl::Nanoseconds(timeout)));
       if (open->job.state == JobState::kQueued) {

@@ -38,7 +38,11 @@ absl::StatusOr<NodeEntry*> NodeTable::Register(std::shared_ptr<AgentSession> ses
   }
   NodeEntry& node = nodes_[registration.node];
   const bool same_process = node.registration.instance == registration.instance;
-  if (Alive(node) && !same_process) {
+  // Within its lease a name also belongs to the machine whose connection broke.
+  const bool elsewhere = node.registered && !node.lost &&
+                         node.registration.inventory.boot_id != registration.inventory.boot_id &&
+                         clock_.Monotonic() - node.last_heard < lease_;
+  if ((Alive(node) || elsewhere) && !same_process) {
     return absl::AlreadyExistsError(absl::StrCat(
         "node name \"", registration.node, "\" is taken by a live agent at ",
         node.registration.address, "; give this one another --name or stop the other"));
@@ -98,39 +102,59 @@ std::vector<NodeEntry*> NodeTable::ExpireLeases() {
   return expired;
 }
 
+namespace {
+
+// Shares of agents on one machine, in natural order of their names. Cores that the same agents may
+// use are split between these.
+std::map<NodeEntry*, CpuShare> Shares(const std::vector<NodeEntry*>& agents) {
+  std::map<int, std::vector<NodeEntry*>> users;  // of each core
+  for (NodeEntry* agent : agents) {
+    for (const int cpu : agent->registration.inventory.cpus) users[cpu].push_back(agent);
+  }
+  std::map<std::vector<NodeEntry*>, std::vector<int>> groups;
+  for (auto& [cpu, who] : users) groups[who].push_back(cpu);
+  std::map<NodeEntry*, CpuShare> shares;
+  for (NodeEntry* agent : agents) shares[agent];
+  for (const auto& [who, cpus] : groups) {
+    if (cpus.size() < who.size()) continue;
+    for (std::size_t i = 0; i < who.size(); ++i) {
+      std::vector<int>& mine = shares[who[i]].cpus;
+      mine.insert(mine.end(),
+                  cpus.begin() + static_cast<std::ptrdiff_t>(i * cpus.size() / who.size()),
+                  cpus.begin() + static_cast<std::ptrdiff_t>((i + 1) * cpus.size() / who.size()));
+    }
+  }
+  for (std::size_t i = 0; i < agents.size(); ++i) {
+    const std::vector<int>& allowed = agents[i]->registration.inventory.cpus;
+    CpuShare& share = shares[agents[i]];
+    if (share.cpus.empty() && !allowed.empty()) {
+      share.cpus = {allowed[i % allowed.size()]};
+      share.oversubscribed = true;
+    }
+    std::sort(share.cpus.begin(), share.cpus.end());
+  }
+  return shares;
+}
+
+}  // namespace
+
 std::vector<NodeEntry*> NodeTable::SplitCores() {
   std::map<std::string, std::vector<NodeEntry*>> machines;
   for (auto& [name, node] : nodes_) {
-    if (node.registered && !node.lost)
-      machines[node.registration.inventory.boot_id].push_back(&node);
+    if (!node.registered || node.lost) continue;
+    const std::string& boot_id = node.registration.inventory.boot_id;
+    machines[boot_id.empty() ? absl::StrCat("node ", name) : boot_id].push_back(&node);
   }
   std::vector<NodeEntry*> changed;
   for (auto& [boot_id, agents] : machines) {
     std::sort(agents.begin(), agents.end(), [](const NodeEntry* a, const NodeEntry* b) {
       return NaturalLess(a->record.node, b->record.node);
     });
-    std::set<int> all;
-    for (const NodeEntry* agent : agents) {
-      all.insert(agent->registration.inventory.cpus.begin(),
-                 agent->registration.inventory.cpus.end());
-    }
-    const std::vector<int> cpus(all.begin(), all.end());
-    const std::size_t count = boot_id.empty() ? 1 : agents.size();
-    for (std::size_t i = 0; i < agents.size(); ++i) {
-      CpuShare share;
-      if (boot_id.empty() || cpus.empty()) {
-        share.cpus = agents[i]->registration.inventory.cpus;
-      } else if (cpus.size() >= count) {
-        const std::size_t begin = i * cpus.size() / count, end = (i + 1) * cpus.size() / count;
-        share.cpus.assign(cpus.begin() + static_cast<std::ptrdiff_t>(begin),
-                          cpus.begin() + static_cast<std::ptrdiff_t>(end));
-      } else {
-        share.cpus = {cpus[i % cpus.size()]};
-        share.oversubscribed = true;
-      }
-      if (share == agents[i]->share) continue;
-      agents[i]->share = std::move(share);
-      changed.push_back(agents[i]);
+    for (auto& [agent, share] : Shares(agents)) {
+      agent->co_located = static_cast<int>(agents.size());
+      if (share == agent->share) continue;
+      agent->share = std::move(share);
+      changed.push_back(agent);
     }
   }
   return changed;

@@ -25,6 +25,7 @@ struct NodeEntry {
   bool lost = false;                      // lease ran out
   std::string job_id;                     // placed here and not yet gone
   CpuShare share;
+  int co_located = 1;  // connected agents on its machine, itself included: they share the memory
   std::map<std::string, std::string> labels() const;  // the agent's, then the operators'
 };
 
@@ -49,7 +50,8 @@ class NodeTable {
   void Expect(const std::string& name);
 
   // Splits the cores of co-located agents (same boot id) between them and returns whose share
-  // changed. One core at least; what cannot be split is oversubscribed.
+  // changed. A core goes only to agents that may use it. One core at least; what cannot be split is
+  // oversubscribed.
   std::vector<NodeEntry*> SplitCores();
 
   std::map<std::string, NodeEntry>& nodes() { return nodes_; }

@@ -27,6 +27,7 @@ struct Coordinator::OpenJob {
   std::vector<std::shared_ptr<const CaseRecord>> done;  // ended cases, in order of ending
   std::size_t published = 0;                            // of them are stored and were fanned out
   std::set<std::string> alive_on;  // nodes where processes of the attempt may run
+  std::vector<Write> unstored;     // results whose write failed: stored with the end of the job
   bool sent = false;               // agents were told to start
   bool lost = false;               // the failure was a lost agent: may be repeated
   int retries_used = 0;

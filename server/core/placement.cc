@@ -25,9 +25,8 @@ bool Selected(const Job& job, const NodeEntry& node) {
   });
 }
 
-bool Connected(const NodeEntry& node) {
-  return node.registered && !node.lost && node.session != nullptr;
-}
+// Connected, or within its lease to come back: a broken connection must not let smaller jobs pass.
+bool Counts(const NodeEntry& node) { return node.registered && !node.lost; }
 
 int RanksOn(const Job& job, const NodeEntry& node, const std::string& device) {
   if (job.spec.ranks_per_node > 0) return job.spec.ranks_per_node;
@@ -38,9 +37,9 @@ int RanksOn(const Job& job, const NodeEntry& node, const std::string& device) {
 std::string WhyNot(const Job& job, const NodeEntry& node, const std::string& device,
                    const std::vector<std::string>& comm, const Footprint& footprint) {
   const Inventory& inventory = node.registration.inventory;
-  std::string why = WhyNotUsable(inventory, device, job.spec.benchmark);
+  std::string why = WhyNotUsable(inventory, device, "device", job.spec.benchmark);
   for (const std::string& name : comm) {
-    if (why.empty()) why = WhyNotUsable(inventory, name, job.spec.benchmark);
+    if (why.empty()) why = WhyNotUsable(inventory, name, "comm", job.spec.benchmark);
   }
   if (!why.empty()) return why;
   const std::int64_t ranks = std::max(1, RanksOn(job, node, device));
@@ -103,12 +102,32 @@ struct Candidates {
   std::string why_not;  // of the last node that could not
 };
 
+// What the choice of nodes itself is short of: names that nobody has, labels that nobody wears.
+std::string WhyNotSelected(const Job& job, const std::map<std::string, NodeEntry>& fleet,
+                           const std::vector<const NodeEntry*>& selected) {
+  std::vector<std::string> names;
+  for (const auto& [name, node] : fleet) {
+    if (node.registered) names.push_back(name);
+  }
+  for (const std::string& wanted : job.spec.node_names) {
+    if (std::find(names.begin(), names.end(), wanted) == names.end()) {
+      return absl::StrCat("no node \"", wanted, "\" has connected", DidYouMean(wanted, names));
+    }
+  }
+  if (selected.empty() && !job.spec.selector.empty()) {
+    const auto& [key, value] = *job.spec.selector.begin();
+    return absl::StrCat("no such node has the labels wanted, ", key, "=", value, " first");
+  }
+  return "";
+}
+
 // The first backend with which enough nodes could run the job; else the one with the most.
 Candidates FindCandidates(const Waiting& waiting, const std::map<std::string, NodeEntry>& fleet,
                           const std::set<std::string>& taken) {
   const Job& job = *waiting.job;
   const auto nodes = SelectedNodes(job, fleet);
   Candidates best;
+  if (const std::string why = WhyNotSelected(job, fleet, nodes); !why.empty()) best.why_not = why;
   const auto backends = Backends(job, nodes);
   if (!backends.ok()) {
     best.why_not = std::string(backends.status().message());
@@ -119,7 +138,10 @@ Candidates FindCandidates(const Waiting& waiting, const std::map<std::string, No
     found.device = device;
     found.comm = backends->second;
     for (const NodeEntry* node : nodes) {
-      if (!Connected(*node)) continue;
+      if (!Counts(*node)) {
+        found.why_not = absl::StrCat(node->record.node, " is lost");
+        continue;
+      }
       if (node->record.drained) {
         found.why_not = absl::StrCat(node->record.node, " is drained");
         continue;
@@ -130,8 +152,11 @@ Candidates FindCandidates(const Waiting& waiting, const std::map<std::string, No
         continue;
       }
       found.could.push_back(node);
-      if (node->job_id.empty() && !taken.contains(node->record.node)) found.free.push_back(node);
+      if (node->session != nullptr && node->job_id.empty() && !taken.contains(node->record.node)) {
+        found.free.push_back(node);
+      }
     }
+    if (found.why_not.empty()) found.why_not = best.why_not;
     const bool better = best.device.empty() || found.could.size() > best.could.size();
     if (better) best = std::move(found);
     if (best.could.size() >= static_cast<std::size_t>(job.spec.nodes)) break;

@@ -81,7 +81,7 @@ class Store {
   // Cases in order, with results where they ended (measurements of the job's latest attempt).
   virtual absl::StatusOr<std::vector<CaseRecord>> GetCases(const std::string& job_id) = 0;
   virtual absl::StatusOr<std::vector<Attempt>> GetAttempts(const std::string& job_id) = 0;
-  // In order of (rank, seq).
+  // In the order they came: (received_ns, rank, seq).
   virtual absl::StatusOr<std::vector<RankEvent>> GetRankEvents(const AttemptKey& key) = 0;
   virtual absl::StatusOr<std::vector<RankEnvironment>> GetEnvironment(const AttemptKey& key) = 0;
   // The last `limit` lines (rank -1: of all ranks), oldest first.

@@ -19,7 +19,7 @@ v1::CaseResult CaseToProto(const CaseRecord& record);
 v1::JobEvent EventToProto(const JobEvent& event);
 v1::SampleBlob SamplesToProto(const SampleBlob& blob);
 v1::Node NodeToProto(const NodeView& view);
-// NOT_FOUND: the wire knows a state this program does not.
+// INVALID_ARGUMENT: the wire knows a state this program does not.
 absl::StatusOr<JobState> StateFromProto(v1::JobState state);
 
 Inventory InventoryFromProto(const v1::Inventory& inventory);

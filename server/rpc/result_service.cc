@@ -27,10 +27,13 @@ class SamplesReactor final : public grpc::ServerWriteReactor<v1::SampleBlob> {
 
  private:
   void Load() {
-    const absl::Status status = context_.store.ReadSamples(job_id_, [this](const SampleBlob& blob) {
-      blobs_.push_back(SamplesToProto(blob));
-      return absl::OkStatus();
-    });
+    absl::Status status = context_.store.GetJob(job_id_).status();
+    if (status.ok()) {
+      status = context_.store.ReadSamples(job_id_, [this](const SampleBlob& blob) {
+        blobs_.push_back(SamplesToProto(blob));
+        return absl::OkStatus();
+      });
+    }
     if (!status.ok()) {
       Finish(ToGrpc(status));
       return;

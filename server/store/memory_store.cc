@@ -236,6 +236,9 @@ absl::StatusOr<std::vector<RankEvent>> MemoryStore::GetRankEvents(const AttemptK
   for (const auto& [at, event] : it->second.events) {
     if (std::get<0>(at) == key.attempt) events.push_back(event);
   }
+  std::stable_sort(events.begin(), events.end(), [](const RankEvent& a, const RankEvent& b) {
+    return a.received_ns < b.received_ns;  // then by rank and seq, as they are
+  });
   return events;
 }
 

@@ -8,4 +8,4 @@ DELETE FROM rank_event WHERE job_id = ?1 AND attempt = ?2;
 
 -- name: get_rank_events
 SELECT rank, seq, received_ns, payload FROM rank_event
-WHERE job_id = ?1 AND attempt = ?2 ORDER BY rank, seq;
+WHERE job_id = ?1 AND attempt = ?2 ORDER BY received_ns, rank, seq;

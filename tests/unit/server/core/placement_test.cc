@@ -189,13 +189,13 @@ TEST(ParseBackend, TakesDeviceCommAndBoth) {
 TEST(WhyNotUsable, TellsTheStatesApart) {
   Inventory node;
   node.backends = {Backend("gpu", 1, false)};
-  EXPECT_THAT(WhyNotUsable(node, "gpu", "gemm"), HasSubstr("not usable"));
+  EXPECT_THAT(WhyNotUsable(node, "gpu", "device", "gemm"), HasSubstr("not usable"));
   node.backends[0].loadable = false;
-  EXPECT_THAT(WhyNotUsable(node, "gpu", "gemm"), HasSubstr("not loadable"));
-  EXPECT_THAT(WhyNotUsable(node, "tpu", "gemm"), HasSubstr("not installed"));
+  EXPECT_THAT(WhyNotUsable(node, "gpu", "device", "gemm"), HasSubstr("not loadable"));
+  EXPECT_THAT(WhyNotUsable(node, "tpu", "device", "gemm"), HasSubstr("not installed"));
   node.backends[0] = Backend("gpu", 1);
   node.backends[0].benchmarks = {"conv"};
-  EXPECT_THAT(WhyNotUsable(node, "gpu", "gemm"), HasSubstr("does not run gemm"));
+  EXPECT_THAT(WhyNotUsable(node, "gpu", "device", "gemm"), HasSubstr("does not run gemm"));
 }
 
 TEST(NaturalLess, SortsNumbersByValue) {
