@@ -111,6 +111,7 @@ class Loop {
   // Long enough on the fastest rank; the same length on all.
   absl::Status ChooseBatch() {
     if (all_.fastest_s >= kBatchSeconds) return absl::OkStatus();
+    PARAM_RETURN_IF_ERROR(Reheat());
     Standing mine = Here();
     const absl::Duration from = clock_.Monotonic();
     PARAM_ASSIGN_OR_RETURN(const double seconds, BatchSample(kCalibrationBatch));
@@ -157,6 +158,7 @@ class Loop {
   absl::Status TakeChunk(std::int64_t count) {
     const std::size_t first = out_.samples.size();
     out_.samples.reserve(first + static_cast<std::size_t>(count));
+    PARAM_RETURN_IF_ERROR(Reheat());
     const absl::Duration from = clock_.Monotonic();
     if (options_.mode == "pipelined") {
       const double length = static_cast<double>(out_.batch);
@@ -176,6 +178,16 @@ class Loop {
       noise_.Add(out_.samples[i]);
       timed_s_ += out_.samples[i] * static_cast<double>(out_.batch);
     }
+    return absl::OkStatus();
+  }
+
+  // During an exchange the device idles and the caches cool down: without this, the first sample
+  // after it would be slower than the others.
+  absl::Status Reheat() {
+    if (team_.size() == 1 || options_.flush_cache) return absl::OkStatus();
+    const absl::Duration from = clock_.Monotonic();
+    PARAM_RETURN_IF_ERROR(IsolatedSample().status());
+    wall_s_ += absl::ToDoubleSeconds(clock_.Monotonic() - from);
     return absl::OkStatus();
   }
 

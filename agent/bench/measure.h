@@ -5,7 +5,9 @@
 // One sample is the time of one iteration in seconds (mode isolated), or of a batch issued back to
 // back, divided by its length (mode pipelined). Between the two marks of a sample nothing is sent,
 // allocated or logged. Every rank takes the same number of samples: after each chunk the ranks
-// exchange where they stand, once, and all draw the same conclusion from the same data, so that
+// exchange where they stand, once (and run one iteration that does not count, so that the next
+// sample is as hot as the others; not with --flush-cache), and all draw the same conclusion from
+// the same data, so that
 // `--noise` holds for the noisiest rank and `--min-time` for the fastest.
 
 #include <cstdint>

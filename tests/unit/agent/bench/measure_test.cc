@@ -271,6 +271,44 @@ TEST(MeasureTeamTest, OneExchangePerChunk) {
   EXPECT_GE(team.rounds(), 5);
 }
 
+// Iterations that two ranks run for 500 samples, each, and the chunks that it took.
+struct Spent {
+  std::int64_t samples = 0, iterations = 0, warmup = 0, chunks = 0;
+};
+Spent SpendOnTwoRanks(bool flush_cache) {
+  ThreadTeam team(2);
+  std::mutex mu;
+  Spent spent;
+  team.Run([&](Team& mine) {
+    ScriptedMachine machine(Alternating(0));
+    RecordingReporter reporter;
+    MeasureOptions options = DefaultOptions();
+    options.iters = 500;
+    options.flush_cache = flush_cache;
+    const auto measured = Measure(mine, machine, machine, options, machine.clock, reporter);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    const std::lock_guard<std::mutex> lock(mu);
+    spent.samples = static_cast<std::int64_t>(measured->samples.size());
+    spent.iterations = machine.iterations;
+    spent.warmup = options.warmup;
+  });
+  spent.chunks = team.rounds() - 1;  // the first exchange ends the warm-up
+  return spent;
+}
+
+TEST(MeasureTeamTest, EachChunkBeginsWithAnIterationThatDoesNotCount) {
+  const Spent spent = SpendOnTwoRanks(false);
+  EXPECT_EQ(spent.samples, 500);
+  EXPECT_GE(spent.chunks, 4);
+  EXPECT_EQ(spent.iterations, spent.warmup + 500 + spent.chunks);
+}
+
+TEST(MeasureTeamTest, ColdSamplesNeedNoIterationBeforeThem) {
+  const Spent spent = SpendOnTwoRanks(true);
+  EXPECT_EQ(spent.samples, 500);
+  EXPECT_EQ(spent.iterations, spent.warmup + 500);
+}
+
 TEST(MeasureTeamTest, AllRanksStopWhenOneIsCancelled) {
   ThreadTeam team(3);
   std::atomic<int> cancelled = 0;
