@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "tests/unit/server/core/coordinator_fixture.h"
 
 namespace param {
@@ -61,6 +63,7 @@ TEST_F(CoordinatorTest, ReconnectedAgentGoesOnWithItsAttempt) {
 TEST_F(CoordinatorTest, RestartedAgentLosesItsAttempt) {
   const auto n1 = Connected("n1");
   const auto job = Submit(Gemm(1));
+  Say(n1, {job->job_id, 1}, 0, line::CaseBegin{0});
   coordinator_->Disconnected(n1.get());
   Drain();
   const auto back = Connected("n1", "second");
@@ -232,6 +235,95 @@ TEST_F(CoordinatorTest, ANewInventoryCanMakeAJobPlaceable) {
   coordinator_->InventoryChanged(n1.get(), NodeInventory("boot-n1", {0, 1}), "{}");
   Drain();
   EXPECT_TRUE(Submit(Gemm(1)).ok());
+}
+
+TEST_F(CoordinatorTest, ACancelThatWasAnsweredSurvivesARestart) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  bool answered = false;
+  coordinator_->Cancel(job->job_id, [&answered](absl::StatusOr<Job>) { answered = true; });
+  Drain();
+  ASSERT_TRUE(answered);
+  Restart();
+  const auto back = Connected("n1", "first", {key});
+  EXPECT_FALSE(back->Sent<StopAttempt>().empty());
+  RunRank(back, key, 0);
+  End(back, key);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kCancelled);
+}
+
+TEST_F(CoordinatorTest, AFailureKeepsItsCauseOverARestart) {
+  const auto n1 = Connected("n1"), n2 = Connected("n2");
+  const auto job = Submit(Gemm(2));
+  const AttemptKey key{job->job_id, 1};
+  clock_.Advance(absl::Milliseconds(1));
+  Say(n2, key, 1, line::Failure{"ABORTED", line::Phase::kTimed, "the cause", "", 0, 0});
+  clock_.Advance(absl::Milliseconds(1));
+  Say(n1, key, 0, line::Failure{"CANCELLED", line::Phase::kTimed, "a consequence", "", 0, 0});
+  Restart();
+  const auto m1 = Connected("n1", "first", {key}), m2 = Connected("n2", "first", {key});
+  End(m1, key);
+  End(m2, key);
+  EXPECT_EQ(Stored(job->job_id).failure.cause, "the cause");
+  EXPECT_EQ(Stored(job->job_id).failure.node, "n2");
+}
+
+TEST_F(CoordinatorTest, ARefusedEventStaysAFailureOverARestart) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  Say(n1, key, 0, line::CaseBegin{7});
+  Restart();
+  const auto back = Connected("n1", "first", {key});
+  EXPECT_FALSE(back->Sent<StopAttempt>().empty());
+  End(back, key);
+  EXPECT_EQ(Stored(job->job_id).failure.code, "INVALID_ARGUMENT");
+}
+
+TEST_F(CoordinatorTest, AStartThatNeverArrivedIsSentAgain) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  Restart();
+  const auto back = Connected("n1", "first");
+  ASSERT_EQ(back->Sent<StartAttempt>().size(), 1u);
+  const AttemptKey key{job->job_id, 1};
+  RunRank(back, key, 0);
+  End(back, key);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kSucceeded);
+}
+
+TEST_F(CoordinatorTest, ResultsWhoseWriteFailedAreStoredWithTheEnd) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  Say(n1, key, 0, line::CaseBegin{0});
+  Say(n1, key, 0, line::Samples{0, "time", "s", {}, {1.0}});
+  // The event of the case's end is stored; what follows from it is not.
+  RankEvent event{
+      key, 0, ++seq_[{key, 0}], 0,
+      line::Encode(line::FromWorker{line::CaseEnd{0, line::CaseStatus::kPassed, "", {}, {}}})};
+  coordinator_->RankEvents(n1.get(), {event});
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
+  Drain();
+  End(n1, key);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kFailed);
+  const auto cases = store_.GetCases(job->job_id);
+  EXPECT_EQ((*cases)[0].status, line::CaseStatus::kPassed);
+  EXPECT_FALSE((*cases)[0].measurements.empty());
+}
+
+TEST_F(CoordinatorTest, SamplesThatCannotBeAreRefused) {
+  for (const line::Samples& lie :
+       {line::Samples{0, "flops", "FLOP/s", {}, {1}}, line::Samples{0, "time", "ms", {}, {1}},
+        line::Samples{0, "time", "s", {}, {std::nan("")}}}) {
+    const auto n1 = Connected("n1");
+    const auto job = Submit(Gemm(1));
+    const AttemptKey key{job->job_id, 1};
+    Say(n1, key, 0, lie);
+    End(n1, key);
+    EXPECT_EQ(Stored(job->job_id).failure.code, "INVALID_ARGUMENT") << lie.metric;
+  }
 }
 
 }  // namespace

@@ -336,5 +336,42 @@ TEST_F(CoordinatorTest, UnwatchedWatcherHearsNoMore) {
   EXPECT_EQ(coordinator_->Watch("j-none", 0, watcher).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(CoordinatorTest, CoresGoOnlyToAgentsThatMayUseThem) {
+  const auto share = [this](const std::string& name, std::vector<int> cpus) {
+    Registration registration;
+    registration.node = name;
+    registration.protocol = kProtocolVersion;
+    registration.instance = name;
+    registration.inventory = NodeInventory("same", std::move(cpus));
+    auto welcome =
+        coordinator_->Register(std::make_shared<PlayedSession>(), std::move(registration));
+    Drain();
+    return welcome->share;
+  };
+  EXPECT_EQ(share("n1", {2, 3}), (CpuShare{{2, 3}, false}));
+  EXPECT_EQ(share("n2", {0, 1}), (CpuShare{{0, 1}, false}));
+  EXPECT_EQ(share("n3", {2, 3}), (CpuShare{{3}, false}));
+}
+
+TEST_F(CoordinatorTest, AnUnknownNodeNameIsSaidInTheReason) {
+  const auto n1 = Connected("node-a");
+  JobSpec spec = Gemm(1);
+  spec.node_names = {"node-b"};
+  const auto job = Submit(spec);
+  ASSERT_TRUE(job.ok());
+  EXPECT_THAT(Stored(job->job_id).reason, HasSubstr("no node \"node-b\" has connected"));
+}
+
+TEST_F(CoordinatorTest, ARequestAskedAgainAfterItsJobEndedGivesThatJob) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1), "once");
+  const AttemptKey key{job->job_id, 1};
+  RunRank(n1, key, 0);
+  End(n1, key);
+  JobSpec other = Gemm(1);
+  other.benchmark = "nothing";
+  EXPECT_EQ(Submit(other, "once")->job_id, job->job_id);
+}
+
 }  // namespace
 }  // namespace param
