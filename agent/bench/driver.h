@@ -40,7 +40,7 @@ class Team {
 };
 
 // Outcome of one case on this rank.
-enum class Outcome { kPassed, kWrong, kSkipped };
+enum class Outcome { kPassed, kWrong, kSkipped, kFailed };
 struct CaseResult {
   Outcome outcome = Outcome::kPassed;
   std::string reason;  // with all but kPassed
@@ -79,8 +79,10 @@ struct CaseContext {
 
 struct BenchmarkDriver {
   absl::string_view id;  // the descriptor's
-  // Runs one case. A non-OK status fails the rank (device lost, out of memory, team broken); what
-  // the backend cannot do is kSkipped, wrong data is kWrong.
+  // Runs one case. A non-OK status fails the rank (device lost, team broken) and ends the attempt;
+  // what the backend cannot do is kSkipped, wrong data is kWrong, and what concerns only this case
+  // (no memory for it, an impossible request) is kFailed: agreed on over the team before warm-up
+  // (agreement.h), and the ranks go on with the next case.
   absl::StatusOr<CaseResult> (*run)(CaseContext& context);
 };
 

@@ -13,6 +13,7 @@
 #include "agent/backend/device.h"
 #include "agent/backend/kit_gemm.h"
 #include "agent/backend/op_desc.h"
+#include "agent/bench/agreement.h"
 #include "agent/bench/device_timer.h"
 #include "agent/bench/driver.h"
 #include "agent/bench/element.h"
@@ -270,42 +271,60 @@ void AddPeak(CaseContext& context, const GemmCase& gemm, param_dtype dtype, Case
   result.info["peak_how"] = peak->how;
 }
 
+// Verification, for the record.
+absl::Status Verify(CaseContext& context, GemmCase& gemm, CaseResult& result) {
+  PARAM_ASSIGN_OR_RETURN(const GemmCheck check, gemm.Verify(), "verifying");
+  result.scalars["max_error"] = check.max_error;
+  result.info["checked_elements"] = absl::StrCat(check.checked);
+  if (!check.problem.empty()) {
+    result.outcome = Outcome::kWrong;
+    result.reason = absl::StrCat("rank ", context.team.rank(), ": ", check.problem);
+  }
+  return absl::OkStatus();
+}
+
+// Everything from memory to the timer: what may still fail the case alone.
+absl::Status MakeReady(CaseContext& context, GemmCase& gemm, CaseResult& result,
+                       std::optional<DeviceTimer>& timer) {
+  PARAM_RETURN_IF_ERROR(gemm.Allocate(), "allocating");
+  if (context.measure.check) PARAM_RETURN_IF_ERROR(Verify(context, gemm, result));
+  gemm.FreeHost();
+  PARAM_ASSIGN_OR_RETURN(DeviceTimer made, DeviceTimer::Create(gemm.device(), gemm.stream()));
+  timer.emplace(std::move(made));
+  return absl::OkStatus();
+}
+
+CaseResult EndedBy(Agreement agreement) {
+  CaseResult result;
+  result.outcome = agreement.outcome;
+  result.reason = std::move(agreement.reason);
+  return result;
+}
+
 absl::StatusOr<CaseResult> RunGemm(CaseContext& context) {
   context.reporter.VerifyBegins();
-  PARAM_ASSIGN_OR_RETURN(const Request request, RequestOf(context));
-  GemmCase gemm(context, request);
+  const absl::StatusOr<Request> request = RequestOf(context);
+  std::optional<GemmCase> gemm;
+  absl::Status step = request.status();
+  if (step.ok()) step = gemm.emplace(context, *request).CreateOps();
+  PARAM_ASSIGN_OR_RETURN(Agreement possible, AgreeOnStep(context.team, step));
+  if (possible.outcome != Outcome::kPassed) return EndedBy(std::move(possible));
+
   CaseResult result;
-  const absl::Status created = gemm.CreateOps();
-  if (!created.ok() && !absl::IsUnimplemented(created)) return created;
-  PARAM_ASSIGN_OR_RETURN(
-      const std::string objection,
-      context.team.Agree(created.ok() ? "" : absl::StrCat("", created.message())));
-  if (!objection.empty()) {
-    result.outcome = Outcome::kSkipped;
-    result.reason = objection;
-    return result;
-  }
-  PARAM_RETURN_IF_ERROR(gemm.Allocate(), "allocating");
-  if (context.measure.check) {
-    PARAM_ASSIGN_OR_RETURN(const GemmCheck check, gemm.Verify(), "verifying");
-    result.scalars["max_error"] = check.max_error;
-    result.info["checked_elements"] = absl::StrCat(check.checked);
-    if (!check.problem.empty()) {
-      result.outcome = Outcome::kWrong;
-      result.reason = absl::StrCat("rank ", context.team.rank(), ": ", check.problem);
-    }
-  }
-  gemm.FreeHost();
-  AddPeak(context, gemm, request.shape.input, result);
-  AddJson(gemm.device().Clocks(), "clocks_before.", result.info);
-  PARAM_ASSIGN_OR_RETURN(DeviceTimer timer, DeviceTimer::Create(gemm.device(), gemm.stream()));
+  std::optional<DeviceTimer> timer;
+  step = MakeReady(context, *gemm, result, timer);
+  PARAM_ASSIGN_OR_RETURN(Agreement ready, AgreeOnStep(context.team, step));
+  if (ready.outcome != Outcome::kPassed) return EndedBy(std::move(ready));
+
+  AddPeak(context, *gemm, request->shape.input, result);
+  AddJson(gemm->device().Clocks(), "clocks_before.", result.info);
   const SystemClock clock;
   // A wrong rank is timed too: the others count on it, and its time helps to find out why.
   PARAM_ASSIGN_OR_RETURN(
       const Measurement measured,
-      Measure(context.team, timer, gemm, context.measure, clock, context.reporter));
-  AddJson(gemm.device().Clocks(), "clocks_after.", result.info);
-  AddJson(gemm.op().Info(), "", result.info);
+      Measure(context.team, *timer, *gemm, context.measure, clock, context.reporter));
+  AddJson(gemm->device().Clocks(), "clocks_after.", result.info);
+  AddJson(gemm->op().Info(), "", result.info);
   measured.Describe(result);
   return result;
 }

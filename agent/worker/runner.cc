@@ -50,6 +50,8 @@ line::CaseStatus StatusOf(Outcome outcome) {
       return line::CaseStatus::kWrong;
     case Outcome::kSkipped:
       return line::CaseStatus::kSkipped;
+    case Outcome::kFailed:
+      return line::CaseStatus::kFailed;
   }
   return line::CaseStatus::kFailed;
 }

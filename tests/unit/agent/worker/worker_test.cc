@@ -173,16 +173,52 @@ TEST_F(WorkerTest, AWrongBackendIsFoundWithoutInjection) {
   EXPECT_EQ(all.All<line::CaseEnd>()[0].status, line::CaseStatus::kWrong);
 }
 
-TEST_F(WorkerTest, RefusesAnInjectionThatCannotBeSeen) {
+TEST_F(WorkerTest, FailsTheCaseOfAnInjectionThatCannotBeSeen) {
   for (const auto& [inject, check] : std::vector<std::pair<std::string, bool>>{
            {"flip@0:64", true}, {"flip@1:0", true}, {"flip@0:0", false}}) {
     line::Assignment assignment = GemmAssignment({{"inject", inject}});
     assignment.cases[0].params["check"] = check;  // which the catalogue would have refused
     const Transcript all = Run(assignment);
-    EXPECT_EQ(all.exit_code, 1);
-    ASSERT_THAT(all.All<line::Failure>(), SizeIs(1));
-    EXPECT_EQ(all.All<line::Failure>()[0].code, "INVALID_ARGUMENT");
+    EXPECT_EQ(all.exit_code, 0);
+    EXPECT_THAT(all.All<line::Failure>(), IsEmpty());
+    ASSERT_THAT(all.All<line::CaseEnd>(), SizeIs(1));
+    EXPECT_EQ(all.All<line::CaseEnd>()[0].status, line::CaseStatus::kFailed);
+    EXPECT_THAT(all.All<line::CaseEnd>()[0].reason, HasSubstr("--inject"));
   }
+}
+
+TEST_F(WorkerTest, AFailedCaseDoesNotEndTheOnesAfterIt) {
+  line::Assignment assignment =
+      GemmAssignment({{"iters", "2"}, {"k", "8,16,32"}, {"inject", "flip@0:13"}});
+  assignment.cases[1].params["inject"] = "flip@0:1000000";
+  assignment.ranks = assignment.local_ranks = 2;
+  assignment.rank_nodes = {"n1", "n2"};
+  for (const Transcript& rank : RunRanks(assignment)) {
+    EXPECT_EQ(rank.exit_code, 0);
+    const auto ends = rank.All<line::CaseEnd>();
+    ASSERT_THAT(ends, SizeIs(3));
+    EXPECT_EQ(ends[1].status, line::CaseStatus::kFailed);
+    EXPECT_NE(ends[2].status, line::CaseStatus::kFailed);
+    EXPECT_THAT(rank.All<line::Samples>(), SizeIs(2));
+  }
+}
+
+TEST_F(WorkerTest, ACaseFailsOnAllRanksForTheMemoryThatOneDoesNotGet) {
+  line::Assignment assignment = WithScript({{"iters", "2"}, {"k", "8,16"}},
+                                           R"({"faults": [{"at": "case", "kind": "error",
+                                               "rank": 1, "code": 8, "text": "no memory"}]})");
+  assignment.ranks = assignment.local_ranks = 2;
+  assignment.rank_nodes = {"n1", "n2"};
+  const std::vector<Transcript> ranks = RunRanks(assignment);
+  for (const Transcript& rank : ranks) {
+    EXPECT_EQ(rank.exit_code, 0);
+    const auto ends = rank.All<line::CaseEnd>();
+    ASSERT_THAT(ends, SizeIs(2));
+    EXPECT_EQ(ends[0].status, line::CaseStatus::kFailed);
+  }
+  EXPECT_THAT(ranks[0].All<line::CaseEnd>()[0].reason, HasSubstr("rank 1: "));
+  EXPECT_THAT(ranks[0].All<line::CaseEnd>()[0].reason, HasSubstr("no memory"));
+  EXPECT_THAT(ranks[1].All<line::CaseEnd>()[0].reason, Not(HasSubstr("rank 1: ")));
 }
 
 TEST_F(WorkerTest, RanksTakeEquallyManySamplesThoughOneIsSlow) {
