@@ -13,7 +13,6 @@ struct param_ctx {
   int threads = 1;
   unsigned char* flush = nullptr;  // made at the first flush
   std::size_t flush_bytes = 0;
-  unsigned char flush_value = 0;
 };
 
 struct param_buffer {
