@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
+#include <limits>
 #include <set>
 #include <system_error>
 
@@ -74,12 +75,24 @@ int CountNumaNodes(const std::string& root) {
   return std::max(static_cast<int>(nodes), 1);
 }
 
+// The file's number if it is one above 0, else the largest number: no limit ("max", or no file).
+std::int64_t LimitIn(const std::string& path) {
+  std::int64_t limit = 0;
+  const bool given = absl::SimpleAtoi(ReadText(path), &limit) && limit > 0;
+  return given ? limit : std::numeric_limits<std::int64_t>::max();
+}
+
+// What this process may use: a container sees the whole machine's MemTotal, but is killed at the
+// limit of its control group. Version 1 says "no limit" with a number beyond any memory.
 std::int64_t MemoryBytes(const std::string& root) {
   const std::string total = FieldOf(ReadText(absl::StrCat(root, "/proc/meminfo")), "MemTotal");
   const std::vector<std::string> parts = absl::StrSplit(total, ' ', absl::SkipEmpty());
   std::int64_t kib = 0;
   if (parts.empty() || !absl::SimpleAtoi(parts[0], &kib) || kib < 0) return 0;
-  return kib * 1024;
+  const std::string groups = absl::StrCat(root, "/sys/fs/cgroup");
+  return std::min({kib * 1024, LimitIn(absl::StrCat(groups, "/memory.max")),
+                   LimitIn(absl::StrCat(groups, "/memory/memory.limit_in_bytes")),
+                   LimitIn(absl::StrCat(groups, "/memory.limit_in_bytes"))});
 }
 
 std::vector<Nic> ReadNics(const std::string& root) {
@@ -117,8 +130,9 @@ Inventory ReadInventory(const InventorySource& source) {
   inventory.sockets = CountSockets(root);
   inventory.numa_nodes = CountNumaNodes(root);
   inventory.memory_bytes = MemoryBytes(root);
-  inventory.governor =
-      ReadText(absl::StrCat(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"));
+  const int first_cpu = source.cpus.empty() ? 0 : source.cpus.front();
+  inventory.governor = ReadText(
+      absl::StrCat(root, "/sys/devices/system/cpu/cpu", first_cpu, "/cpufreq/scaling_governor"));
   inventory.nics = ReadNics(root);
   inventory.cpus = source.cpus;
   return inventory;

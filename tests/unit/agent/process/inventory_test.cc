@@ -19,6 +19,8 @@ class InventoryTest : public ProcessTest {
     std::ofstream(full) << text;
   }
   Inventory Read() { return ReadInventory({.root = folder_, .hostname = "n7", .cpus = {0, 1, 2}}); }
+  // A machine with 1 GiB.
+  void PutMemory() { Put("/proc/meminfo", "MemTotal:       1048576 kB\n"); }
 };
 
 TEST_F(InventoryTest, ReadsAMachine) {
@@ -70,6 +72,32 @@ TEST_F(InventoryTest, AMachineThatSaysNothingHasAnInventoryAllTheSame) {
   EXPECT_EQ(inventory.numa_nodes, 1);
   EXPECT_EQ(inventory.memory_bytes, 0);
   EXPECT_THAT(inventory.nics, IsEmpty());
+}
+
+TEST_F(InventoryTest, MemoryIsTheLimitOfTheControlGroupWhereThatIsLess) {
+  PutMemory();
+  Put("/sys/fs/cgroup/memory.max", "536870912\n");
+  EXPECT_EQ(Read().memory_bytes, std::int64_t{512} << 20);
+}
+
+TEST_F(InventoryTest, MemoryIsTheLimitOfAVersionOneControlGroup) {
+  PutMemory();
+  Put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "268435456\n");
+  EXPECT_EQ(Read().memory_bytes, std::int64_t{256} << 20);
+}
+
+TEST_F(InventoryTest, MemoryIsTheMachinesWhereTheControlGroupHasNoLimit) {
+  PutMemory();
+  Put("/sys/fs/cgroup/memory.max", "max\n");
+  Put("/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  EXPECT_EQ(Read().memory_bytes, std::int64_t{1} << 30);
+}
+
+TEST_F(InventoryTest, TheGovernorIsThatOfTheFirstCpuThatMayBeUsed) {
+  Put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+  Put("/sys/devices/system/cpu/cpu5/cpufreq/scaling_governor", "performance\n");
+  EXPECT_EQ(ReadInventory({.root = folder_, .hostname = "n7", .cpus = {5, 6}}).governor,
+            "performance");
 }
 
 TEST_F(InventoryTest, ThisMachineHasCoresAndABootId) {
