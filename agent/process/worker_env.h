@@ -8,8 +8,8 @@
 
 namespace param::agent {
 
-// Variables that libraries and backends need ("K=V" of `environment`), by an allow-list of names
-// and prefixes: never everything, since secrets live in environments. Sorted.
+// Variables that libraries and backends need ("K=V" of `environment`), those that
+// ReachesWorker() lets through (agent/backend/variables.h). Sorted.
 std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& environment);
 
 // The process's own.

@@ -3,29 +3,19 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "agent/backend/error.h"
+#include "agent/backend/variables.h"
 #include "agent/worker/affinity.h"
 #include "proto/base/version.h"
 
 namespace param {
 namespace {
 
-// What changes how libraries compute or talk; never anything that may hold a secret.
-constexpr absl::string_view kVariables[] = {
-    "CUDA_VISIBLE_DEVICES", "GOMP_CPU_AFFINITY",    "KMP_AFFINITY",    "OMP_NUM_THREADS",
-    "OMP_PLACES",           "OMP_PROC_BIND",        "OMP_WAIT_POLICY", "OPENBLAS_CORETYPE",
-    "OPENBLAS_L2_SIZE",     "OPENBLAS_NUM_THREADS",
-};
-constexpr absl::string_view kPrefixes[] = {"DNNL_", "MKL_", "NCCL_", "ONEDNN_"};
 constexpr std::size_t kMaxValue = 512;
 constexpr std::size_t kMaxFacts = 60;  // agents take 64
 constexpr std::size_t kDescribeBytes = 64 << 10;
@@ -38,13 +28,20 @@ std::string FirstLine(const std::string& path) {
 }
 
 void AddVariables(std::map<std::string, std::string>& facts) {
+  int left_out = 0;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const char* const equals = std::strchr(*entry, '=');
     if (equals == nullptr) continue;
     const std::string name(*entry, static_cast<std::size_t>(equals - *entry));
-    if (facts.size() >= kMaxFacts || !IsRecordedVariable(name)) continue;
-    facts[absl::StrCat("env.", name)] = std::string(equals + 1).substr(0, kMaxValue);
+    if (!IsRecordedVariable(name)) continue;
+    if (facts.size() >= kMaxFacts) {
+      ++left_out;
+      continue;
+    }
+    facts[absl::StrCat("env.", name)] =
+        MayHoldSecret(name) ? "(set)" : std::string(equals + 1).substr(0, kMaxValue);
   }
+  if (left_out > 0) facts["env_left_out"] = absl::StrCat(left_out);
 }
 
 void AddBackend(const LoadedBackend& backend, std::map<std::string, std::string>& facts) {
@@ -66,13 +63,6 @@ void AddBackend(const LoadedBackend& backend, std::map<std::string, std::string>
 }
 
 }  // namespace
-
-bool IsRecordedVariable(const std::string& name) {
-  const auto same = [&name](absl::string_view one) { return name == one; };
-  const auto begins = [&name](absl::string_view one) { return absl::StartsWith(name, one); };
-  return std::any_of(std::begin(kVariables), std::end(kVariables), same) ||
-         std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins);
-}
 
 std::map<std::string, std::string> CollectFacts(const std::vector<const LoadedBackend*>& backends,
                                                 int threads) {

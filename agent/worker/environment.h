@@ -10,12 +10,9 @@
 namespace param {
 
 // Host name, kernel, CPUs allowed, frequency governor, threads, backends with what they say of
-// their libraries ("library.NAME"), our version, and the variables of a fixed list that are set
-// ("env.NAME"). Variables that are not on the list never appear.
+// their libraries ("library.NAME"), our version, and the variables that are set and recorded
+// ("env.NAME", agent/backend/variables.h); "env_left_out" counts those that there was no room for.
 std::map<std::string, std::string> CollectFacts(const std::vector<const LoadedBackend*>& backends,
                                                 int threads);
-
-// Whether a variable may be recorded.
-bool IsRecordedVariable(const std::string& name);
 
 }  // namespace param

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
-
 namespace param {
 namespace {
 
@@ -18,6 +16,10 @@ void PhaseTracker::Enter(line::Phase phase, std::int64_t case_index) {
   case_index_ = case_index;
   open_ = true;
   channel_.Send(line::PhaseBegin{phase, case_index});
+}
+
+void PhaseTracker::SayAgain() {
+  if (open_) channel_.Send(line::PhaseBegin{phase_, case_index_});
 }
 
 void PhaseTracker::End() {
@@ -53,9 +55,7 @@ bool LineReporter::Cancelled() const {
   const absl::Duration now = clock_.Monotonic();
   if (now - last_sign_ >= kSignOfLife) {
     last_sign_ = now;
-    channel_.Send(
-        line::LogLine{"debug", absl::StrCat("case ", case_index_, ": phase ",
-                                            line::PhaseName(phases_.phase()), " goes on")});
+    phases_.SayAgain();
   }
   return channel_.cancelled();
 }

@@ -20,6 +20,8 @@ class PhaseTracker {
 
   // Ends the current phase and begins the next; nothing when it is the same of the same case.
   void Enter(line::Phase phase, std::int64_t case_index);
+  // Begins the current phase once more: the agent takes it as progress, a log line it would not.
+  void SayAgain();
   // Ends the current phase without a next.
   void End();
 

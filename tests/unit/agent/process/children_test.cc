@@ -178,7 +178,7 @@ TEST_F(ChildrenTest, ARunFileOfAnotherBootOrProcessKillsNobody) {
 TEST(WorkerEnvironmentTest, PassesWhatLibrariesNeedAndNoSecret) {
   EXPECT_THAT(WorkerEnvironment({"AWS_SECRET_ACCESS_KEY=x", "PATH=/bin", "NCCL_DEBUG=INFO",
                                  "OPENBLAS_CORETYPE=Haswell", "PARAM_TOKEN=t", "nonsense",
-                                 "PATHOLOGY=1", "GITHUB_TOKEN=y"}),
+                                 "CUDA_LAUNCH_BLOCKING=1", "PATHOLOGY=1", "GITHUB_TOKEN=y"}),
               ElementsAre("NCCL_DEBUG=INFO", "OPENBLAS_CORETYPE=Haswell", "PATH=/bin"));
 }
 
