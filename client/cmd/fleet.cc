@@ -125,7 +125,10 @@ class Starter {
   }
 
   absl::Status Start(const std::string& name, const std::vector<std::string>& argv) {
-    PARAM_ASSIGN_OR_RETURN(FleetProcess process, StartDetached(name, argv, folder_, LogPath(name)));
+    // What an earlier fleet wrote is kept beside, so that the end of the log is of this one.
+    const std::string log = LogPath(name);
+    std::rename(log.c_str(), absl::StrCat(log, ".old").c_str());
+    PARAM_ASSIGN_OR_RETURN(FleetProcess process, StartDetached(name, argv, folder_, log));
     record_.processes.push_back(std::move(process));
     // At once: if we are killed, `down` still finds it.
     return WriteFleet(folder_, record_);

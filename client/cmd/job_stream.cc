@@ -95,7 +95,7 @@ class Follower {
       case Format::kJson:
         return;
       case Format::kJsonl:
-        out << JsonLine(CaseJson(result)) << std::flush;
+        out << CaseLineOfJsonl(job_, result) << std::flush;
         return;
       case Format::kCsv:
         RenderCsv(CaseCsvTable(job_, {&result}), out, !lines_printed_);
@@ -159,6 +159,12 @@ absl::StatusOr<v1::GetJobResponse> FetchJob(Context& context, const std::string&
   return context.connection->GetJob(request);
 }
 
+std::string CaseLineOfJsonl(const v1::Job& job, const v1::CaseResult& result) {
+  Json line = CaseJson(result);
+  line["attempt"] = job.attempt();
+  return JsonLine(line);
+}
+
 void PrintJob(Context& context, const v1::GetJobResponse& response) {
   std::ostream& out = context.io.out;
   switch (context.format) {
@@ -170,7 +176,9 @@ void PrintJob(Context& context, const v1::GetJobResponse& response) {
       out << JsonText(JobDocument(response));
       break;
     case Format::kJsonl: {
-      for (const v1::CaseResult& result : response.cases()) out << JsonLine(CaseJson(result));
+      for (const v1::CaseResult& result : response.cases()) {
+        out << CaseLineOfJsonl(response.job(), result);
+      }
       Json last = Json::object();
       last["job"] = JobJson(response.job());
       out << JsonLine(last);

@@ -70,7 +70,7 @@ void WriteCases(Format format, const v1::GetJobResponse& job, std::ostream& out)
   } else if (format == Format::kJson) {
     out << JsonText(JobDocument(job));
   } else {
-    for (const v1::CaseResult& result : job.cases()) out << JsonLine(CaseJson(result));
+    for (const v1::CaseResult& result : job.cases()) out << CaseLineOfJsonl(job.job(), result);
   }
 }
 

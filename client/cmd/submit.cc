@@ -1,14 +1,17 @@
 // paramctl submit BENCH: generic over the catalogue.
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cmd/command.h"
 #include "client/cmd/job_stream.h"
 #include "proto/base/status.h"
 #include "proto/base/text.h"
 #include "proto/catalog/cases.h"
+#include "proto/convert/names.h"
 
 namespace param {
 namespace {
@@ -34,9 +37,18 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return text.str();
 }
 
+absl::Status CheckPhase(const std::string& phase) {
+  const std::vector<std::string> names = PhaseNames();
+  if (std::find(names.begin(), names.end(), phase) != names.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--deadline: \"", phase, "\" is not one of ",
+                                                 absl::StrJoin(names, ", "),
+                                                 DidYouMean(phase, names)));
+}
+
 absl::Status AddDeadlines(const Context& context, v1::JobSpec* spec) {
   PARAM_ASSIGN_OR_RETURN(const auto pairs, context.args.Pairs("deadline"));
   for (const auto& [phase, text] : pairs) {
+    PARAM_RETURN_IF_ERROR(CheckPhase(phase));
     PARAM_ASSIGN_OR_RETURN(const absl::Duration deadline, ParseDuration(text),
                            "--deadline: ", phase);
     (*spec->mutable_phase_deadlines_ns())[phase] = absl::ToInt64Nanoseconds(deadline);
@@ -138,8 +150,7 @@ std::vector<Flag> JobFlags() {
       {.name = "no-wait", .value = "", .help = "reject the job if it cannot start now"},
       {.name = "deadline",
        .value = "PHASE=DURATION",
-       .help = "how long a phase may take: place, spawn, rendezvous, comm_init, verify, warmup, "
-               "timed, teardown",
+       .help = absl::StrCat("how long a phase may take: ", absl::StrJoin(PhaseNames(), ", ")),
        .repeat = true},
       {.name = "fake-script",
        .value = "FILE",

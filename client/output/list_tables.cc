@@ -1,7 +1,10 @@
 // Tables of many jobs, results, logs and samples: see job_table.h.
 
+#include <algorithm>
 #include <map>
+#include <set>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/output/case_view.h"
@@ -30,6 +33,22 @@ std::string LabelText(const google::protobuf::Map<std::string, std::string>& lab
 Cell Median(const v1::CaseResult& result, absl::string_view metric) {
   const v1::Summary* summary = FindSummary(result, metric, -1);
   return summary == nullptr ? Cell() : Cell(summary->p50());
+}
+
+// The rates of the benchmarks that occur, each once: usually one.
+std::vector<const MetricSpec*> RatesOf(const std::vector<v1::ResultRow>& rows) {
+  std::vector<const MetricSpec*> rates;
+  std::set<std::string> seen;
+  for (const v1::ResultRow& row : rows) {
+    if (!seen.insert(row.benchmark()).second) continue;
+    const MetricSpec* rate = RateMetric(SpecOf(row.benchmark()));
+    const bool is_new =
+        rate != nullptr && std::none_of(rates.begin(), rates.end(), [rate](const MetricSpec* one) {
+          return one->name == rate->name && one->unit == rate->unit;
+        });
+    if (is_new) rates.push_back(rate);
+  }
+  return rates;
 }
 
 }  // namespace
@@ -80,6 +99,7 @@ Table JobsTable(const std::vector<v1::Job>& jobs, absl::Time now) {
 }
 
 Table ResultsTable(const std::vector<v1::ResultRow>& rows, absl::Time now) {
+  const std::vector<const MetricSpec*> rates = RatesOf(rows);
   Table table;
   table.columns = {Plain("job_id", "JOB"),
                    Plain("case", "CASE"),
@@ -87,22 +107,29 @@ Table ResultsTable(const std::vector<v1::ResultRow>& rows, absl::Time now) {
                    Plain("nodes", "NODES"),
                    Right("ranks", "RANKS"),
                    Plain("status", "STATUS"),
-                   Right("time_p50", "TIME P50", "s", Scale::kSi),
-                   Right("efficiency", "OF PEAK", "1", Scale::kPercent),
-                   Right("age", "AGE"),
-                   Plain("reason", "REASON", true)};
+                   Right("time_p50", "TIME P50", "s", Scale::kSi)};
+  for (const MetricSpec* rate : rates) {
+    const std::string name(rate->name);
+    table.columns.push_back(Right(absl::StrCat(name, "_p50"), absl::AsciiStrToUpper(name),
+                                  std::string(rate->unit), Scale::kSi));
+  }
+  table.columns.push_back(Right("efficiency", "OF PEAK", "1", Scale::kPercent));
+  table.columns.push_back(Right("age", "AGE"));
+  table.columns.push_back(Plain("reason", "REASON", true));
   for (const v1::ResultRow& row : rows) {
     const v1::CaseResult& result = row.result();
-    table.rows.push_back({{row.job_id()},
-                          {result.case_id()},
-                          {OrDash(row.backend())},
-                          {OrDash(absl::StrJoin(row.nodes(), ";"))},
-                          {std::int64_t{row.ranks()}},
-                          {WireCaseStatusName(result.status()), StyleOf(result.status())},
-                          Median(result, "time"),
-                          Median(result, "efficiency"),
-                          {AgeText(row.finished_ns(), now)},
-                          {OrDash(result.reason())}});
+    std::vector<Cell>& cells = table.rows.emplace_back();
+    cells = {{row.job_id()},
+             {result.case_id()},
+             {OrDash(row.backend())},
+             {OrDash(absl::StrJoin(row.nodes(), ";"))},
+             {std::int64_t{row.ranks()}},
+             {WireCaseStatusName(result.status()), StyleOf(result.status())},
+             Median(result, "time")};
+    for (const MetricSpec* rate : rates) cells.push_back(Median(result, rate->name));
+    cells.push_back(Median(result, "efficiency"));
+    cells.emplace_back(AgeText(row.finished_ns(), now));
+    cells.emplace_back(OrDash(result.reason()));
   }
   return table;
 }

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/text.h"
+#include "proto/line/messages.h"
 
 namespace param {
 
@@ -48,6 +49,14 @@ absl::StatusOr<v1::CaseStatus> WireCaseStatusFromName(absl::string_view name) {
   }
   return absl::InvalidArgumentError(
       absl::StrCat("\"", name, "\" is not one of PASSED, WRONG, SKIPPED, FAILED"));
+}
+
+std::vector<std::string> PhaseNames() {
+  std::vector<std::string> names;
+  for (int i = 0; i <= static_cast<int>(line::Phase::kTeardown); ++i) {
+    names.emplace_back(line::PhaseName(static_cast<line::Phase>(i)));
+  }
+  return names;
 }
 
 }  // namespace param

@@ -27,4 +27,7 @@ bool IsFinalState(v1::JobState state);
 std::string WireCaseStatusName(v1::CaseStatus status);
 absl::StatusOr<v1::CaseStatus> WireCaseStatusFromName(absl::string_view name);
 
+// "place", "spawn", ...: the phases of a rank, in order.
+std::vector<std::string> PhaseNames();
+
 }  // namespace param

@@ -134,6 +134,16 @@ TEST_F(Fleet, UpShowsTheLogOfACoordinatorThatEnded) {
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/fleet.json"));
 }
 
+TEST_F(Fleet, UpShowsNothingOfAnEarlierFleetsLog) {
+  Program("param-server", "echo the disk is full; exit 1\n");
+  harness_.Run({"up", "--state", folder_});
+  Program("param-server", "echo no such flag; exit 1\n");
+  const Ran ran = harness_.Run({"up", "--state", folder_});
+  EXPECT_TRUE(Contains(ran.err, "no such flag")) << ran.err;
+  EXPECT_FALSE(Contains(ran.err, "the disk is full")) << ran.err;
+  EXPECT_TRUE(Contains(Read(folder_ + "/log/server.log.old"), "the disk is full"));
+}
+
 TEST_F(Fleet, UpStopsWhatItStartedWhenAnAgentEnds) {
   Program("param-server", "echo $$ > " + folder_ +
                               "/server.pid\n"

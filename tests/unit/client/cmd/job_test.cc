@@ -102,6 +102,24 @@ TEST_F(JobCommand, SubmitAsJsonLinesEndsWithTheJob) {
   EXPECT_EQ(Json::parse(lines[2])["job"]["state"], "SUCCEEDED");
 }
 
+TEST_F(JobCommand, JsonLinesTellTheAttemptsOfARetriedJobApart) {
+  v1::Job again = SampleJob(v1::RUNNING);
+  again.set_attempt(2);
+  script().get_response.mutable_job()->set_attempt(2);
+  const v1::CaseResult first = SampleCase(0, 256, v1::PASSED);
+  script().streams = {{.events = {JobEventOf(1, SampleJob(v1::RUNNING)), CaseEventOf(2, first),
+                                  JobEventOf(3, again), CaseEventOf(4, first),
+                                  CaseEventOf(5, SampleCase(1, 512, v1::PASSED)),
+                                  JobEventOf(6, script().get_response.job())}}};
+  const Ran ran = Submit({"-o", "jsonl"});
+  const std::vector<std::string> lines = absl::StrSplit(ran.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 4u) << ran.out;
+  EXPECT_EQ(Json::parse(lines[0])["attempt"], 1);
+  EXPECT_EQ(Json::parse(lines[1])["attempt"], 2);
+  EXPECT_EQ(Json::parse(lines[1])["index"], 0);
+  EXPECT_EQ(Json::parse(lines[2])["attempt"], 2);
+}
+
 TEST_F(JobCommand, SubmitAsCsvHasOneHeaderAndARowPerCase) {
   const Ran ran = Submit({"-o", "csv"});
   const std::vector<std::string> lines = absl::StrSplit(ran.out, '\n', absl::SkipEmpty());
@@ -262,12 +280,16 @@ TEST_F(JobCommand, ExportWritesCasesOrSamples) {
 TEST_F(JobCommand, ResultListHasTheCaseBesideItsJob) {
   v1::ResultRow row;
   row.set_job_id("j-7");
+  row.set_benchmark("gemm");
   *row.mutable_result() = SampleCase(0, 256, v1::PASSED);
   script().results = {row};
   const Json json = Json::parse(harness_.Run({"result", "list", "-o", "json"}).out);
   EXPECT_EQ(json["results"][0]["job"]["id"], "j-7");
   EXPECT_EQ(json["results"][0]["status"], "PASSED");
-  EXPECT_TRUE(Contains(harness_.Run({"result", "list"}).out, "75.0 %"));
+  const std::string text = harness_.Run({"result", "list"}).out;
+  EXPECT_TRUE(Contains(text, "75.0 %")) << text;
+  EXPECT_TRUE(Contains(text, "FLOPS")) << text;
+  EXPECT_TRUE(Contains(text, "FLOP/s")) << text;
 }
 
 TEST_F(JobCommand, DoctorFindsWhatIsBroken) {

@@ -81,6 +81,7 @@ TEST(BadUsage, ExitsWithTwoAndSuggests) {
       {{"submit", "gemm", "--selector", "rack"}, "--selector: \"rack\" is not KEY=VALUE"},
       {{"submit", "gemm", "--timeout", "soon"}, "--timeout: \"soon\" is not a duration"},
       {{"submit", "gemm", "--deadline", "spawn=x"}, "--deadline: spawn"},
+      {{"submit", "gemm", "--deadline", "warmpu=5s"}, "did you mean \"warmup\"?"},
       {{"submit", "gemm", "--inject", "flip"}, "--inject"},
       {{"submit", "gemm", "--fake-script", "/does/not/exist"}, "cannot read /does/not/exist"},
       {{"submit", "gemm", "extra"}, "unexpected argument \"extra\""},
