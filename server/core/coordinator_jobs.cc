@@ -50,7 +50,9 @@ Coordinator::OpenJob* Coordinator::FindOpen(const AttemptKey& key) {
 
 absl::Status Coordinator::Validate(const JobSpec& spec, Job& job, std::vector<CaseRecord>& cases,
                                    Footprint& footprint) const {
-  PARAM_ASSIGN_OR_RETURN(const BenchmarkSpec* bench, FindBenchmark(spec.benchmark));
+  const auto found = FindBenchmark(spec.benchmark);
+  if (!found.ok()) return absl::InvalidArgumentError(found.status().message());  // a rejection
+  const BenchmarkSpec* const bench = *found;
   PARAM_RETURN_IF_ERROR(InRange("nodes", spec.nodes, 1, kMaxNodes));
   PARAM_RETURN_IF_ERROR(InRange("ranks_per_node", spec.ranks_per_node, 0, kMaxRanksPerNode));
   PARAM_RETURN_IF_ERROR(InRange("retries", spec.retries, 0, kMaxRetries));

@@ -194,10 +194,17 @@ TEST_F(RpcTest, CallsAreCountedByMethodAndCode) {
 }
 
 TEST_F(RpcTest, ReadsThatFindNoRoomAreRefusedAtOnce) {
-  std::promise<void> release;
+  std::promise<void> entered[kReaders], release;
   const std::shared_future<void> released = release.get_future().share();
-  int taken = 0;
-  while (readers_.Post([released] { released.wait(); })) ASSERT_LT(++taken, 1000);
+  for (std::promise<void>& each : entered) {
+    ASSERT_TRUE(readers_.Post([&each, released] {
+      each.set_value();
+      released.wait();
+    }));
+  }
+  for (std::promise<void>& each : entered) each.get_future().wait();  // every thread is taken
+  while (readers_.Post([] {})) {
+  }
   EXPECT_EQ(Get("j-nowhere").status().code(), absl::StatusCode::kResourceExhausted);
   PlayedWatcher watcher(address(), "j-nowhere");
   watcher.ReadToEnd();

@@ -77,11 +77,11 @@ TEST_F(NodeServiceTest, ListTakesNamesAndSelectorAndKnowsNearMisses) {
   EXPECT_EQ(selected->front().name(), "alpha");
   request.add_names("beta");
   EXPECT_TRUE(List(request)->empty());
-  request.add_names("alpah");
+  request.add_names("alphaa");
   const absl::Status status = List(request).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"alpah\""));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("alpha"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"alphaa\""));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("did you mean \"alpha\"?"));
 }
 
 TEST_F(NodeServiceTest, DrainedNodeTakesNoJobUntilItIsResumed) {

@@ -196,9 +196,11 @@ class PlayedWatcher {
 
 class RpcTest : public testing::Test {
  protected:
+  static constexpr int kReaders = 2;
+
   RpcTest()
       : loop_(absl::Milliseconds(20), [this] { coordinator_.Tick(); }),
-        readers_(2, 64),
+        readers_(kReaders, 64),
         coordinator_(
             Options(), clock_, random_, store_,
             [this](std::function<void()> closure) { loop_.Post(std::move(closure)); }, observer_,

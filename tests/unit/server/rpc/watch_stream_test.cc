@@ -11,7 +11,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-constexpr int kManyCases = 1200;
+constexpr int kManyCases = 800;
 constexpr int kBatch = 100;  // fewer than kWatchQueue: a reader that reads keeps up
 static_assert(kBatch * 2 < static_cast<int>(kWatchQueue));
 
