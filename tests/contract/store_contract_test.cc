@@ -131,7 +131,7 @@ TEST_P(StoreContract, AttemptsComeBackInOrderAndAreReplaced) {
   EXPECT_THAT(*store().GetAttempts("j-1"), ElementsAre(first, MakeAttempt("j-1", 2)));
 }
 
-TEST_P(StoreContract, RankEventsAreOrderedAndRepeatsChangeNothing) {
+TEST_P(StoreContract, RankEventsComeInTheOrderTheyCameAndRepeatsChangeNothing) {
   PutRunningJob("j-1", 1);
   const AttemptKey key = {"j-1", 1};
   const RankEvent a = {key, 1, 1, 50, std::string("bytes\0\xff", 7)};
@@ -141,7 +141,7 @@ TEST_P(StoreContract, RankEventsAreOrderedAndRepeatsChangeNothing) {
   RankEvent changed = a;
   changed.line = "changed";
   ASSERT_EQ(Put({AppendRankEvents{{changed, c, c}}}), absl::OkStatus());
-  EXPECT_THAT(*store().GetRankEvents(key), ElementsAre(c, b, a));
+  EXPECT_THAT(*store().GetRankEvents(key), ElementsAre(a, b, c));  // as they came
 }
 
 TEST_P(StoreContract, RankEventsBelongToOneAttempt) {
