@@ -66,12 +66,13 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::FromAgent, v1::T
       outbox_.Close(absl::OkStatus());
       return;
     }
-    context_.loop.Post([&context = context_, session = session_, peer = peer_,
-                        message = std::make_shared<v1::FromAgent>(std::move(incoming_))] {
+    // Taken out before the loop hears of it: it starts the next read into the same place.
+    auto message = std::make_shared<v1::FromAgent>();
+    message->Swap(&incoming_);
+    context_.loop.Post([&context = context_, session = session_, peer = peer_, message] {
       Handle(context, session, peer, *message);
       session->ReadNext();
     });
-    incoming_ = v1::FromAgent();
   }
   void OnWriteDone(bool ok) override { outbox_.WriteDone(ok); }
   void OnCancel() override { outbox_.Cancelled(); }
