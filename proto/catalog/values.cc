@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -162,8 +163,17 @@ absl::Status AddSteps(const ParamSpec& spec, Number first, Number last, Number s
   if (!(steps + static_cast<double>(values->size()) < static_cast<double>(kMaxCases))) {
     return TooMany(spec);
   }
-  for (std::int64_t i = 0; i <= static_cast<std::int64_t>(steps); ++i) {
-    values->push_back(std::min(static_cast<Number>(first + static_cast<Number>(i) * step), last));
+  if constexpr (std::is_integral_v<Number>) {
+    // Unsigned differences: `first` to `last` may span all of int64.
+    const auto wide = [](Number value) { return static_cast<std::uint64_t>(value); };
+    for (Number value = first; value <= last; value += step) {
+      values->push_back(value);
+      if (wide(last) - wide(value) < wide(step)) break;
+    }
+  } else {
+    for (std::int64_t i = 0; i <= static_cast<std::int64_t>(steps); ++i) {
+      values->push_back(std::min(static_cast<Number>(first + static_cast<Number>(i) * step), last));
+    }
   }
   return absl::OkStatus();
 }

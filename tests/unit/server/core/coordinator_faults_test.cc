@@ -84,7 +84,8 @@ TEST_F(CoordinatorTest, RestartedCoordinatorGoesOnWithTheJob) {
   End(m2, key);
   const Job ended = Stored(job->job_id);
   EXPECT_EQ(ended.state, JobState::kSucceeded) << ended.reason;
-  for (const Measurement& m : (*store_.GetCases(job->job_id))[0].measurements) {
+  const auto cases = store_.GetCases(job->job_id);
+  for (const Measurement& m : (*cases)[0].measurements) {
     if (m.rank == -1 && m.metric == "time") {
       EXPECT_EQ(m.summary.n, 6);
     }
@@ -113,7 +114,8 @@ TEST_F(CoordinatorTest, EventsSentAgainChangeNothingAndAreAcknowledged) {
   Drain();
   EXPECT_EQ(n1->Sent<EventsAck>().back().seq, 2u);
   Say(n1, key, 0, line::CaseEnd{0, line::CaseStatus::kPassed, "", {}, {}});
-  for (const Measurement& m : (*store_.GetCases(job->job_id))[0].measurements) {
+  const auto cases = store_.GetCases(job->job_id);
+  for (const Measurement& m : (*cases)[0].measurements) {
     if (m.metric == "time") {
       EXPECT_EQ(m.summary.n, 1);
     }
