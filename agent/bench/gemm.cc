@@ -316,7 +316,6 @@ absl::StatusOr<CaseResult> RunGemm(CaseContext& context) {
   PARAM_ASSIGN_OR_RETURN(Agreement ready, AgreeOnStep(context.team, step));
   if (ready.outcome != Outcome::kPassed) return EndedBy(std::move(ready));
 
-  AddPeak(context, *gemm, request->shape.input, result);
   AddJson(gemm->device().Clocks(), "clocks_before.", result.info);
   const SystemClock clock;
   // A wrong rank is timed too: the others count on it, and its time helps to find out why.
@@ -324,6 +323,7 @@ absl::StatusOr<CaseResult> RunGemm(CaseContext& context) {
       const Measurement measured,
       Measure(context.team, *timer, *gemm, context.measure, clock, context.reporter));
   AddJson(gemm->device().Clocks(), "clocks_after.", result.info);
+  AddPeak(context, *gemm, request->shape.input, result);  // last: nobody waits for it to start
   AddJson(gemm->op().Info(), "", result.info);
   measured.Describe(result);
   return result;
