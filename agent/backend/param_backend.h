@@ -113,7 +113,27 @@ typedef struct param_tensor {
  *
  * "copy": dst = src. Tensors src, dst of equal shape and type.
  *
- * Collectives are created with the comm table: "all_reduce" (redop string "sum"), ... */
+ * Collectives are created with the comm table, by every rank of the communicator in the same order.
+ * W = its ranks, r = the own rank. Tensors are flat. Attributes: redop (string: sum, prod, min,
+ * max, avg), root (int), in_place (bool, default false). all_reduce        src[N] dst[N] redop
+ * in_place reduce            src[N] dst[N], written on the root only      redop root in_place
+ *   broadcast         data[N]                                      root
+ *   all_gather        src[n] dst[W*n]                              in_place
+ *   reduce_scatter    src[W*n] dst[n]                              redop in_place
+ *   all_to_all        src[W*n] dst[W*n]                            in_place
+ *   gather            src[n] dst[W*n], written on the root only    root in_place
+ *   scatter           src[W*n], read on the root only, dst[n]      root in_place
+ *   all_gather_v      src[counts[r]] dst[sum of counts]            counts (ints, W) in_place
+ *   reduce_scatter_v  src[sum of counts] dst[counts[r]]            counts redop in_place
+ *   all_to_allv       src[sum of send_counts] dst[sum of recv_counts], blocks packed by rank
+ *                                                   send_counts recv_counts (ints, W) in_place
+ *   incast            src[N], read on the sources, dst[P*N], written on the root: block i is that
+ * of the i-th source                root sources (ints, P of them, root is none) multicast data[N],
+ * from the root to each destination   root destinations (ints) barrier           no tensors send,
+ * recv        data[N]                                      peer tag (ints) In place the operands
+ * overlap like this: all_reduce, reduce, all_to_all(v): dst = src; all_gather(_v) and gather: src
+ * is the own slot of dst; reduce_scatter(_v) and scatter: dst is the own slot of src. gather and
+ * scatter are in place on the root only. */
 typedef struct param_op_desc {
   const char* name;
   size_t attr_count;
@@ -236,13 +256,17 @@ typedef struct param_comm_v1 {
   void (*comm_abort)(param_ctx*, param_comm*);
   int32_t (*comm_async_error)(param_ctx*, param_comm*, param_error* err);
   int32_t (*buffer_register)(param_ctx*, param_comm*, param_buffer*, param_error* err);
+  /* What is enqueued between the two waits for nobody; group_end completes all of it as one, in
+   * stream order (blocking where there are no streams). */
   int32_t (*group_begin)(param_ctx*, param_error* err);
   int32_t (*group_end)(param_ctx*, param_error* err);
   int32_t (*op_create)(param_ctx*, param_comm*, const param_op_desc*, param_op** out,
                        param_error* err);
   void (*op_destroy)(param_ctx*, param_op*);
   size_t (*op_workspace_bytes)(param_ctx*, param_op*);
-  /* `request` NULL: complete in stream order (blocking where there are no streams). */
+  /* `request` NULL: complete in stream order (blocking where there are no streams). Else the
+   * operation runs on while the caller goes on, with its operands left alone, until request_wait;
+   * UNIMPLEMENTED where a library cannot do that. */
   int32_t (*op_enqueue)(param_ctx*, param_op*, param_stream*, const param_operand* operands,
                         size_t operand_count, param_buffer* workspace, param_request** request,
                         param_error* err);
