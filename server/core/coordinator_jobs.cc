@@ -14,6 +14,16 @@ constexpr int kMaxRanksPerNode = 4096;
 constexpr int kMaxRetries = 100;
 constexpr std::size_t kMaxScriptBytes = 64 << 10;
 
+// `world` 0: not known yet; then the ranks themselves refuse it. The element is theirs to check.
+absl::Status CheckInjection(const std::vector<CaseRecord>& cases, std::int64_t world) {
+  const MeasureOptions options = MeasureOptionsOf(cases.front().planned.params);
+  PARAM_ASSIGN_OR_RETURN(const Injection injection, ParseInjection(options.inject));
+  if (!injection.armed || world == 0 || injection.rank < world) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--inject: rank ", injection.rank, " is not one of the job's ", world,
+                   world == 1 ? " rank (0)" : absl::StrCat(" ranks (0 to ", world - 1, ")")));
+}
+
 std::string NoWaitReason(absl::string_view reason) {
   return absl::StrCat("cannot start now, and --no-wait was given: ", reason);
 }
@@ -83,7 +93,8 @@ absl::Status Coordinator::Validate(const JobSpec& spec, Job& job, std::vector<Ca
   job.benchmark_version = bench->version;
   job.cases_total = static_cast<int>(cases.size());
   PARAM_ASSIGN_OR_RETURN(footprint, LargestFootprint(*bench, cases, spec.ranks_per_node));
-  return CheckSatisfiable(job, cases, nodes_.nodes());
+  PARAM_RETURN_IF_ERROR(CheckSatisfiable(job, cases, nodes_.nodes()));
+  return CheckInjection(cases, LargestWorld({&job, footprint}, nodes_.nodes()));
 }
 
 absl::Status Coordinator::CheckNoWait(const Job& job, const Footprint& footprint) const {
