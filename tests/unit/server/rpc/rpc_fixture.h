@@ -5,7 +5,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -194,6 +196,20 @@ class PlayedWatcher {
   std::unique_ptr<grpc::ClientReader<v1::JobEvent>> stream_;
 };
 
+// The machine's clock, which a test may put forward. Thread safe.
+class ShiftedClock final : public Clock {
+ public:
+  absl::Time Wall() const override { return real_.Wall(); }
+  absl::Duration Monotonic() const override {
+    return real_.Monotonic() + absl::Nanoseconds(shift_ns_.load());
+  }
+  void Advance(absl::Duration step) { shift_ns_ += absl::ToInt64Nanoseconds(step); }
+
+ private:
+  const SystemClock real_;
+  std::atomic<std::int64_t> shift_ns_ = 0;
+};
+
 class RpcTest : public testing::Test {
  protected:
   static constexpr int kReaders = 2;
@@ -341,7 +357,7 @@ class RpcTest : public testing::Test {
   Mutex mu_;
   CondVar called_;
   std::map<std::string, int> calls_ PARAM_GUARDED_BY(mu_);  // by "METHOD CODE"
-  SystemClock clock_;
+  ShiftedClock clock_;
   FakeRandom random_;
   MemoryStore store_;
   NullObserver observer_;
