@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "param/v1/agent.grpc.pb.h"
 #include "param/v1/job.grpc.pb.h"
 #include "param/v1/node.grpc.pb.h"
@@ -357,11 +359,23 @@ class RpcTest : public testing::Test {
   Mutex mu_;
   CondVar called_;
   std::map<std::string, int> calls_ PARAM_GUARDED_BY(mu_);  // by "METHOD CODE"
+  std::vector<std::string> lines_ PARAM_GUARDED_BY(mu_);    // of the log
   ShiftedClock clock_;
   FakeRandom random_;
   MemoryStore store_;
   NullObserver observer_;
-  Log log_{Level::kError, [](Level, absl::string_view) {}};
+  Log log_{Level::kInfo, [this](Level, absl::string_view line) {
+             MutexLock lock(mu_);
+             lines_.emplace_back(line);
+           }};
+  std::vector<std::string> Logged(absl::string_view beginning) {
+    MutexLock lock(mu_);
+    std::vector<std::string> found;
+    for (const std::string& line : lines_) {
+      if (absl::StartsWith(line, beginning)) found.push_back(line);
+    }
+    return found;
+  }
   Loop loop_;
   ReaderPool readers_;
   Coordinator coordinator_;
