@@ -1,6 +1,8 @@
 #include "server/core/placement.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -239,6 +241,21 @@ PlacementPlan PlanPlacements(std::vector<Waiting> waiting,
     for (const RankPlace& place : plan.placed.back().ranks) taken.insert(place.node);
   }
   return plan;
+}
+
+std::int64_t LargestWorld(const Waiting& waiting, const std::map<std::string, NodeEntry>& fleet) {
+  const Job& job = *waiting.job;
+  const auto wanted = static_cast<std::size_t>(job.spec.nodes);
+  if (job.spec.ranks_per_node > 0) return std::int64_t{job.spec.nodes} * job.spec.ranks_per_node;
+  const Candidates candidates = FindCandidates(waiting, fleet, {});
+  if (candidates.could.size() < wanted) return 0;
+  std::vector<std::int64_t> ranks;
+  for (const NodeEntry* node : candidates.could) {
+    ranks.push_back(RanksOn(job, *node, candidates.device));
+  }
+  std::sort(ranks.begin(), ranks.end(), std::greater<>());
+  return std::accumulate(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(wanted),
+                         std::int64_t{0});
 }
 
 absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,
