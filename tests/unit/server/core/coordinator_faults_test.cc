@@ -175,6 +175,21 @@ TEST_F(CoordinatorTest, EventsThatCannotBeStoredAreNotAcknowledgedAndCanComeAgai
   EXPECT_EQ(back->Sent<EventsAck>().back().seq, 1u);
 }
 
+TEST_F(CoordinatorTest, AnEndWhoseResultsCouldNotBeStoredWaitsForThem) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
+  Say(n1, key, 0, line::CaseBegin{0});
+  End(n1, key);  // was on its way before the agent could know
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kStarting);
+  const auto back = Connected("n1", "first", {key});
+  seq_[{key, 0}] = 0;
+  RunRank(back, key, 0);
+  End(back, key);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kSucceeded);
+}
+
 TEST_F(CoordinatorTest, AJobThatCannotBeStoredIsNotAccepted) {
   store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
   EXPECT_EQ(Submit(Gemm(1)).status().code(), absl::StatusCode::kResourceExhausted);
