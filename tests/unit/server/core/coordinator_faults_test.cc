@@ -270,6 +270,24 @@ TEST_F(CoordinatorTest, ACancelThatWasAnsweredSurvivesARestart) {
   EXPECT_EQ(Stored(job->job_id).state, JobState::kCancelled);
 }
 
+TEST_F(CoordinatorTest, ACancelThatCannotBeStoredIsNotAnsweredAsIfItWere) {
+  const auto n1 = Connected("n1");
+  const auto running = Submit(Gemm(1)), queued = Submit(Gemm(1));
+  for (const std::string& id : {running->job_id, queued->job_id}) {
+    store_.FailNext(absl::ResourceExhaustedError("disk full"), 2);  // the change, and the answer
+    absl::StatusOr<Job> answer = absl::UnknownError("no reply");
+    coordinator_->Cancel(id, [&answer](absl::StatusOr<Job> job) { answer = std::move(job); });
+    Drain();
+    EXPECT_EQ(answer.status().code(), absl::StatusCode::kResourceExhausted) << id;
+    EXPECT_THAT(answer.status().message(), HasSubstr(id));
+  }
+  EXPECT_FALSE(n1->Sent<StopAttempt>().empty());  // it takes effect all the same
+  End(n1, {running->job_id, 1});
+  Advance(options_.store_retry);
+  EXPECT_EQ(Stored(running->job_id).state, JobState::kCancelled);
+  EXPECT_EQ(Stored(queued->job_id).state, JobState::kCancelled);
+}
+
 TEST_F(CoordinatorTest, AFailureKeepsItsCauseOverARestart) {
   const auto n1 = Connected("n1"), n2 = Connected("n2");
   const auto job = Submit(Gemm(2));
