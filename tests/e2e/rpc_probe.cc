@@ -10,6 +10,8 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <cstdio>
+#include <exception>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -133,4 +135,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace param
 
-int main(int argc, char** argv) { return param::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return param::Main(argc, argv);
+  } catch (const std::exception& error) {  // CLI11 and JSON report by exception
+    std::fprintf(stderr, "rpc_probe: %s\n", error.what());
+    return 1;
+  }
+}
