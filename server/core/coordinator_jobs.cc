@@ -214,10 +214,19 @@ void Coordinator::Cancel(const std::string& job_id, Reply<Job> reply) {
   } else if (!open->ending && !open->stopping) {
     StopAttemptOf(*open, JobState::kCancelled, "cancelled", true);
   }
-  // Behind the writes that this caused: what was answered survives a kill.
+  // What this changed, written with the answer: what was answered survives a kill.
   const Job answer = open->job;
-  store_.Submit({},
-                [this, answer, reply](absl::Status) { post_([answer, reply] { reply(answer); }); });
+  std::vector<Write> writes = {PutJob{answer}};
+  if (open->job.attempt > 0) writes.push_back(PutAttempt{open->attempt});
+  store_.Submit(std::move(writes), [this, answer, reply](absl::Status stored) {
+    post_([answer, reply, stored] {
+      if (stored.ok()) {
+        reply(answer);
+      } else {
+        reply(Annotate(stored, "job ", answer.job_id, " is being ended, but that is not stored"));
+      }
+    });
+  });
 }
 
 // A restarted coordinator goes on ending the attempt as this one would have.

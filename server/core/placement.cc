@@ -197,16 +197,24 @@ std::string TooFew(const Job& job, const Candidates& candidates) {
 }
 
 std::string TooBusy(const Job& job, const Candidates& candidates) {
-  std::vector<std::string> busy;
+  std::vector<std::string> why, kept;
   for (const NodeEntry* node : candidates.could) {
-    if (busy.size() < 4 && !node->job_id.empty()) {
-      busy.push_back(absl::StrCat(node->record.node, " runs ", node->job_id));
+    const std::string& name = node->record.node;
+    if (!node->job_id.empty()) {
+      if (why.size() < 4) why.push_back(absl::StrCat(name, " runs ", node->job_id));
+    } else if (node->session == nullptr) {
+      if (why.size() < 4) why.push_back(absl::StrCat(name, " is disconnected"));
+    } else if (std::find(candidates.free.begin(), candidates.free.end(), node) ==
+               candidates.free.end()) {
+      if (kept.size() < 4) kept.push_back(name);
     }
   }
-  return absl::StrCat("waits for ", job.spec.nodes, " free nodes, ", candidates.free.size(),
-                      " are free now",
-                      busy.empty() ? "; an earlier job waits for them"
-                                   : absl::StrCat("; ", absl::StrJoin(busy, ", ")));
+  if (!kept.empty()) {
+    why.push_back(absl::StrCat("an earlier job gets ", absl::StrJoin(kept, " and ")));
+  }
+  return absl::StrCat("waits for ", job.spec.nodes,
+                      job.spec.nodes == 1 ? " free node, " : " free nodes, ",
+                      candidates.free.size(), " free now; ", absl::StrJoin(why, ", "));
 }
 
 }  // namespace
