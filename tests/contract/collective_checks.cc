@@ -124,8 +124,10 @@ absl::StatusOr<Operands> Checker::MakeOperands(const CollectiveCase& c) {
   return made;
 }
 
-// What differs first between two images of a region; "" when nothing does.
-std::string Difference(param_dtype dtype, const Bytes& expected, const Bytes& got) {
+// What differs first between two images of a region; "" when nothing does. Elements count from the
+// one at `origin`.
+std::string Difference(param_dtype dtype, const Bytes& expected, const Bytes& got,
+                       std::size_t origin) {
   if (got == expected) return "";
   const std::size_t end = expected.size() - kGuard;
   for (std::size_t at = 0; at < expected.size(); ++at) {
@@ -139,8 +141,10 @@ std::string Difference(param_dtype dtype, const Bytes& expected, const Bytes& go
   for (std::size_t at = kGuard; at < end; at += size) {
     if (std::memcmp(&got[at], &expected[at], size) == 0) continue;
     if (count++ > 0) continue;
-    first = absl::StrCat("element ", (at - kGuard) / size, ": expected ",
-                         ElementText(dtype, &expected[at]), ", got ", ElementText(dtype, &got[at]));
+    first = absl::StrCat(
+        "element ",
+        static_cast<std::int64_t>((at - kGuard) / size) - static_cast<std::int64_t>(origin),
+        ": expected ", ElementText(dtype, &expected[at]), ", got ", ElementText(dtype, &got[at]));
   }
   return absl::StrCat(first, " (", count, " of ", (end - kGuard) / size, " wrong)");
 }
@@ -168,10 +172,10 @@ absl::Status Checker::Compare(const CollectiveCase& c, Operands& operands, std::
     std::copy(got.begin() + kGuard, got.begin() + own, expected.begin() + kGuard);
     std::copy(got.begin() + own_end, got.end() - kGuard, expected.begin() + own_end);
   }
-  *wrong = Difference(c.dtype, expected, got);
+  *wrong = Difference(c.dtype, expected, got, p.dst_at);
   if (!wrong->empty() || p.shared) return absl::OkStatus();
   PARAM_ASSIGN_OR_RETURN(const Bytes source, ReadAll(operands.src));
-  const std::string changed = Difference(c.dtype, operands.src.before, source);
+  const std::string changed = Difference(c.dtype, operands.src.before, source, 0);
   if (!changed.empty()) *wrong = "src was changed: " + changed;
   return absl::OkStatus();
 }
@@ -392,7 +396,7 @@ bool Checker::CheckReceived(const std::string& name, absl::Status status, Region
     status = got.status();
     if (got.ok()) {
       ++report_.ran;
-      const std::string wrong = Difference(dtype, region.before, *got);
+      const std::string wrong = Difference(dtype, region.before, *got, at);
       if (!wrong.empty()) Wrong(name, wrong);
     }
   }
