@@ -18,12 +18,6 @@
 #include "agent/backends/gloo/request.h"
 
 namespace param::gloo_comm {
-namespace {
-
-constexpr std::size_t kIdBytes = 16;
-// Of what a communicator does for itself; those of operations count from 0.
-constexpr std::uint32_t kDestroyTag = 0xffffffff;
-constexpr std::uint32_t kSplitTag = 0xfffffffe;
 
 struct Comm {
   Comm(std::shared_ptr<Mesh> connected, std::int64_t deadline)
@@ -41,11 +35,12 @@ struct Comm {
   Runner transfers;
 };
 
-// A param_request: the request and whose it is.
-struct InFlight {
-  Comm* comm = nullptr;
-  Request* request = nullptr;
-};
+namespace {
+
+constexpr std::size_t kIdBytes = 16;
+// Of what a communicator does for itself; those of operations count from 0.
+constexpr std::uint32_t kDestroyTag = 0xffffffff;
+constexpr std::uint32_t kSplitTag = 0xfffffffe;
 
 struct Context {
   const param_host* host = nullptr;
@@ -55,7 +50,7 @@ struct Context {
   std::shared_ptr<gloo::transport::Device> transport;
   std::vector<std::unique_ptr<Comm>> comms;
   int groups = 0;  // group_begin without group_end
-  std::vector<InFlight> grouped;
+  std::vector<Request*> grouped;
 };
 
 struct Op {
@@ -66,6 +61,7 @@ struct Op {
 Context& Of(param_ctx* ctx) { return *reinterpret_cast<Context*>(ctx); }
 Comm& Of(param_comm* comm) { return *reinterpret_cast<Comm*>(comm); }
 Op& Of(param_op* op) { return *reinterpret_cast<Op*>(op); }
+Request& Of(param_request* request) { return *reinterpret_cast<Request*>(request); }
 
 // ---- contexts and communicators ----------------------------------------------------------------
 
@@ -290,6 +286,7 @@ Request& NewRequest(Comm& comm, std::shared_ptr<Bound> bound) {
   Request& request = *comm.free_requests.back();
   comm.free_requests.pop_back();
   request = Request();
+  request.comm = &comm;
   request.bound = std::move(bound);
   request.bound->in_flight = true;
   return request;
@@ -302,9 +299,8 @@ void Start(Comm& comm, const Plan& plan, Request& request) {
 
 bool IsTransfer(const Request& request) { return request.bound->post != nullptr; }
 
-std::int32_t Complete(const InFlight& flight, param_error* err) {
-  Comm& comm = *flight.comm;
-  Request& request = *flight.request;
+std::int32_t Complete(Request& request, param_error* err) {
+  Comm& comm = *request.comm;
   std::int32_t code = 0;
   if (!request.queued) {
     code = comm.mesh->Call(err, request.bound->finish);
@@ -333,14 +329,14 @@ std::int32_t OpEnqueue(param_ctx* raw, param_op* raw_op, param_stream*,
     const bool now =
         out == nullptr && ctx.groups == 0 && (op.plan->is_transfer() || comm.collectives.idle());
     if (now) return comm.mesh->Call(err, bound->finish);
-    InFlight flight{&comm, &NewRequest(comm, std::move(bound))};
-    Start(comm, *op.plan, *flight.request);
+    Request& request = NewRequest(comm, std::move(bound));
+    Start(comm, *op.plan, request);
     if (out != nullptr) {
-      *out = reinterpret_cast<param_request*>(new InFlight(flight));
+      *out = reinterpret_cast<param_request*>(&request);
       return kit::kOk;
     }
-    if (ctx.groups == 0) return Complete(flight, err);
-    ctx.grouped.push_back(flight);
+    if (ctx.groups == 0) return Complete(request, err);
+    ctx.grouped.push_back(&request);
     return kit::kOk;
   });
 }
@@ -356,8 +352,8 @@ std::int32_t GroupEnd(param_ctx* raw, param_error* err) {
     if (ctx.groups == 0) return kit::Fail(err, kit::kFailedPrecondition, "no group was begun");
     if (--ctx.groups > 0) return kit::kOk;
     std::int32_t first = kit::kOk;
-    for (const InFlight& flight : ctx.grouped) {
-      const std::int32_t code = Complete(flight, first == kit::kOk ? err : nullptr);
+    for (Request* const request : ctx.grouped) {
+      const std::int32_t code = Complete(*request, first == kit::kOk ? err : nullptr);
       if (first == kit::kOk) first = code;
     }
     ctx.grouped.clear();
@@ -370,20 +366,16 @@ std::int32_t GroupEnd(param_ctx* raw, param_error* err) {
 // Gloo answers only who waits, so the first question hands a transfer to a thread that does.
 std::int32_t RequestTest(param_ctx*, param_request* raw, std::int32_t* done, param_error* err) {
   return kit::Guard(err, [&]() -> std::int32_t {
-    const InFlight& flight = *reinterpret_cast<InFlight*>(raw);
-    Runner& runner =
-        IsTransfer(*flight.request) ? flight.comm->transfers : flight.comm->collectives;
-    if (!flight.request->queued) runner.Push(*flight.request);
-    *done = runner.IsDone(*flight.request) ? 1 : 0;
+    Request& request = Of(raw);
+    Runner& runner = IsTransfer(request) ? request.comm->transfers : request.comm->collectives;
+    if (!request.queued) runner.Push(request);
+    *done = runner.IsDone(request) ? 1 : 0;
     return kit::kOk;
   });
 }
 
 std::int32_t RequestWait(param_ctx*, param_request* raw, param_error* err) {
-  return kit::Guard(err, [&]() -> std::int32_t {
-    const std::unique_ptr<InFlight> flight(reinterpret_cast<InFlight*>(raw));
-    return Complete(*flight, err);
-  });
+  return kit::Guard(err, [&] { return Complete(Of(raw), err); });
 }
 
 std::int32_t OpInfo(param_ctx* raw, param_op* op, char* json, std::size_t capacity,

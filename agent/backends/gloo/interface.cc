@@ -16,18 +16,10 @@
 namespace param::gloo_comm {
 namespace {
 
-// "" for what is no internet address, or one of a single link.
-std::string AddressText(const sockaddr* address) {
-  std::array<char, INET6_ADDRSTRLEN> text = {};
-  if (address->sa_family == AF_INET) {
-    const auto* const in = reinterpret_cast<const sockaddr_in*>(address);
-    ::inet_ntop(AF_INET, &in->sin_addr, text.data(), text.size());
-  } else if (address->sa_family == AF_INET6) {
-    const auto* const in = reinterpret_cast<const sockaddr_in6*>(address);
-    if (IN6_IS_ADDR_LINKLOCAL(&in->sin6_addr)) return "";
-    ::inet_ntop(AF_INET6, &in->sin6_addr, text.data(), text.size());
-  }
-  return text.data();
+// Valid on one link only: useless without its interface's number.
+bool IsLinkLocal(const sockaddr* address) {
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
 }
 
 bool IsLoopback(const std::string& address) {
@@ -78,6 +70,18 @@ const Interface* OfHostName(const std::vector<Interface>& all, bool one_host) {
 
 }  // namespace
 
+std::string AddressText(const sockaddr* address) {
+  std::array<char, INET6_ADDRSTRLEN> text = {};
+  if (address->sa_family == AF_INET) {
+    const auto* const in = reinterpret_cast<const sockaddr_in*>(address);
+    ::inet_ntop(AF_INET, &in->sin_addr, text.data(), text.size());
+  } else if (address->sa_family == AF_INET6) {
+    const auto* const in = reinterpret_cast<const sockaddr_in6*>(address);
+    ::inet_ntop(AF_INET6, &in->sin6_addr, text.data(), text.size());
+  }
+  return text.data();
+}
+
 std::vector<Interface> ListInterfaces() {
   ifaddrs* found = nullptr;
   if (::getifaddrs(&found) != 0) return {};
@@ -86,7 +90,7 @@ std::vector<Interface> ListInterfaces() {
   for (const ifaddrs* one = found; one != nullptr; one = one->ifa_next) {
     if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0) continue;
     const std::string address = AddressText(one->ifa_addr);
-    if (address.empty()) continue;
+    if (address.empty() || IsLinkLocal(one->ifa_addr)) continue;
     all.push_back({one->ifa_name, address, (one->ifa_flags & IFF_LOOPBACK) != 0,
                    one->ifa_addr->sa_family == AF_INET6});
   }

@@ -1,6 +1,8 @@
 #pragma once
 // Which of the machine's addresses the ranks meet at.
 
+#include <sys/socket.h>
+
 #include <string>
 #include <vector>
 
@@ -15,6 +17,9 @@ struct Interface {
   bool loopback = false;
   bool ipv6 = false;
 };
+
+// "10.0.0.2"; "" for what is no internet address.
+std::string AddressText(const sockaddr* address);
 
 // Those that are up, IPv4 first; addresses that are valid on one link only are left out.
 std::vector<Interface> ListInterfaces();

@@ -6,6 +6,7 @@
 #include <gloo/transport/pair.h>
 #include <gloo/transport/unbound_buffer.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,8 @@
 #include <cstddef>
 #include <cstring>
 #include <thread>
+
+#include "agent/backends/gloo/interface.h"
 
 namespace param::gloo_comm {
 
@@ -215,6 +218,16 @@ std::vector<char> AddressFor(const unsigned char* record_of_peer, std::int32_t r
   return address;
 }
 
+// "10.0.0.2 port 40001"
+std::string TextOf(const std::vector<char>& address) {
+  sockaddr_storage storage = {};
+  std::memcpy(&storage, address.data(), std::min(address.size(), sizeof(storage)));
+  std::uint16_t port = 0;
+  std::memcpy(&port, address.data() + kPortAt, sizeof(port));
+  return AddressText(reinterpret_cast<const sockaddr*>(&storage)) + " port " +
+         std::to_string(ntohs(port));
+}
+
 // Calls `late` unless it is gone before the deadline.
 class Watchdog {
  public:
@@ -314,11 +327,13 @@ std::int32_t Mesh::ConnectPairs(const Meeting& meeting, const std::vector<unsign
       why = Cleaned(e.what());
     }
     if (watchdog.expired()) {
-      return kit::Fail(err, kit::kDeadlineExceeded, "rank %d is not connected within %.3f s: %s",
-                       peer, static_cast<double>(meeting.deadline_ns) * 1e-9, why.c_str());
+      return kit::Fail(err, kit::kDeadlineExceeded, "rank %d at %s is not connected within %.3f s",
+                       peer, TextOf(address).c_str(),
+                       static_cast<double>(meeting.deadline_ns) * 1e-9);
     }
     if (!why.empty()) {
-      return kit::Fail(err, kit::kUnavailable, "connecting to rank %d: %s", peer, why.c_str());
+      return kit::Fail(err, kit::kUnavailable, "connecting to rank %d at %s: %s", peer,
+                       TextOf(address).c_str(), why.c_str());
     }
   }
   return kit::kOk;

@@ -10,8 +10,11 @@
 
 namespace param::gloo_comm {
 
-// One operation in flight.
+struct Comm;
+
+// One operation in flight: what a param_request is.
 struct Request {
+  Comm* comm = nullptr;
   std::shared_ptr<Bound> bound;
   Request* next = nullptr;  // of a runner's queue
   bool queued = false;      // a runner finishes it; else its waiter does
