@@ -186,11 +186,16 @@ class GlooProcessTest : public GlooTest {
 };
 
 TEST_F(GlooProcessTest, ADeadPeerIsNamed) {
-  Fork([&](Rank& rank) { (void)rank.Create(id_, kLong); });
+  char go = 0;
+  Fork([&](Rank& rank) {
+    (void)rank.Create(id_, kLong);
+    (void)::recv(sockets_[1], &go, 1, 0);  // once the other one is connected too
+  });
   if (HasFatalFailure()) return;
   const std::unique_ptr<Rank> rank = Make(0);
   ASSERT_NE(rank, nullptr);
   PARAM_ASSERT_OK(rank->Create(id_, kLong));
+  ASSERT_EQ(::send(sockets_[0], &go, 1, MSG_NOSIGNAL), 1);
   OpDesc barrier("barrier");
   const absl::Status ended = rank->Run(barrier, {});
   EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable) << ended;

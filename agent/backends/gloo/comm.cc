@@ -7,6 +7,8 @@
 #include <sys/random.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <deque>
 #include <memory>
 #include <string>
@@ -71,6 +73,13 @@ std::int32_t Probe(param_error* why) {
   return -1;
 }
 
+// Gloo writes to sockets in the plain way: that a peer left must be an error and not our end.
+void IgnoreBrokenPipes() {
+  struct sigaction now = {};
+  if (::sigaction(SIGPIPE, nullptr, &now) != 0 || now.sa_handler != SIG_DFL) return;
+  (void)std::signal(SIGPIPE, SIG_IGN);
+}
+
 std::int32_t Open(const param_host* host, const param_device_v1* device, param_ctx* device_ctx,
                   param_ctx** out, param_error* err) {
   return kit::Guard(err, [&]() -> std::int32_t {
@@ -78,6 +87,7 @@ std::int32_t Open(const param_host* host, const param_device_v1* device, param_c
       return kit::Fail(err, kit::kFailedPrecondition,
                        "gloo works on memory of the host, which this device does not give");
     }
+    IgnoreBrokenPipes();
     auto ctx = std::make_unique<Context>();
     ctx->host = host;
     ctx->device = device;
