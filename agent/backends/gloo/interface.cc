@@ -50,6 +50,15 @@ std::string Listed(const std::vector<Interface>& all) {
   return text.empty() ? "none" : text;
 }
 
+// "" where the user does not say.
+std::string Wanted() {
+  for (const char* const name : {"PARAM_INTERFACE", "GLOO_SOCKET_IFNAME"}) {
+    const char* const value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return "";
+}
+
 const Interface* First(const std::vector<Interface>& all, bool loopback) {
   const auto found = std::find_if(all.begin(), all.end(),
                                   [&](const Interface& one) { return one.loopback == loopback; });
@@ -100,15 +109,15 @@ std::vector<Interface> ListInterfaces() {
 
 std::int32_t ChooseInterface(const param_host& host, Interface* out, param_error* err) {
   const std::vector<Interface> all = ListInterfaces();
-  const char* const wanted = std::getenv("PARAM_INTERFACE");
+  const std::string wanted = Wanted();
   const Interface* chosen = nullptr;
-  if (wanted != nullptr && *wanted != '\0') {
+  if (!wanted.empty()) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const Interface& one) {
       return one.name == wanted || one.address == wanted;
     });
     if (found == all.end()) {
-      return kit::Fail(err, kit::kNotFound, "no interface \"%s\" is up here; there are: %s", wanted,
-                       Listed(all).c_str());
+      return kit::Fail(err, kit::kNotFound, "no interface \"%s\" is up here; there are: %s",
+                       wanted.c_str(), Listed(all).c_str());
     }
     chosen = &*found;
   }

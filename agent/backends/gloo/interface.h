@@ -24,7 +24,8 @@ std::string AddressText(const sockaddr* address);
 // Those that are up, IPv4 first; addresses that are valid on one link only are left out.
 std::vector<Interface> ListInterfaces();
 
-// The environment variable PARAM_INTERFACE (a name or an address) decides. Without it: the address
+// The environment variable PARAM_INTERFACE (a name or an address) decides, or GLOO_SOCKET_IFNAME,
+// which users of Gloo in other programs have set already. Without them: the address
 // of the host's name, as Gloo would take, unless that is a loopback address and there are ranks on
 // other hosts; then the first interface that is no loopback; then the loopback. NOT_FOUND or
 // FAILED_PRECONDITION list what there is.
