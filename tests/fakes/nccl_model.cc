@@ -89,6 +89,12 @@ ncclComm_t Alive(ncclComm_t comm) {
   return comm;
 }
 
+// NCCL takes nothing new for a communicator that is not through with what it was told.
+ncclComm_t Ready(ncclComm_t comm) {
+  Demand(Alive(comm)->looks < 0, "a call on a communicator that is still at the last one");
+  return comm;
+}
+
 param_dtype DtypeOf(ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
@@ -239,7 +245,7 @@ ncclResult_t Launch() {
 }
 
 ncclResult_t Add(Call call, cudaStream_t stream) {
-  Alive(call.comm);
+  Ready(call.comm);
   call.stream = reinterpret_cast<param_stream*>(stream);
   const bool collective = call.kind != Call::kSend && call.kind != Call::kRecv;
   call.index = collective ? call.comm->collectives++ : 0;
@@ -303,6 +309,7 @@ using param::nccl_model::Add;
 using param::nccl_model::Alive;
 using param::nccl_model::Call;
 using param::nccl_model::depth;
+using param::nccl_model::Ready;
 using param::nccl_model::World;
 
 extern "C" {
@@ -353,7 +360,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* out) {
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
                            ncclConfig_t* config) {
-  Alive(comm);
+  Ready(comm);
   param::nccl_model::Demand(config->blocking == 0, "a blocking communicator");
   const std::lock_guard lock(comm->world->mutex);
   World::Split& split = comm->world->splits[comm->splits++];
@@ -366,7 +373,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* out,
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
-  Alive(comm)->looks = 3;
+  Ready(comm)->looks = 3;
   return ncclInProgress;
 }
 
@@ -394,13 +401,13 @@ ncclResult_t ncclCommUserRank(ncclComm_t comm, int* out) {
 }
 
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, size_t bytes, void** handle) {
-  Alive(comm);
+  Ready(comm);
   *handle = data;
   return bytes > 0 ? ncclSuccess : ncclInvalidArgument;
 }
 
 ncclResult_t ncclCommDeregister(ncclComm_t comm, void*) {
-  Alive(comm);
+  Ready(comm);
   return ncclSuccess;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // A model of NCCL on host memory and the streams of cuda_model.h: communicators are non-blocking,
 // ranks are threads of this process. Linked in NCCL's place, it runs the backend where there is no
-// GPU. A call on a communicator that was freed ends the process.
+// GPU. A call on a communicator that was freed, or that is not through with the last one, ends the
+// process.
 
 #include "agent/backend/load_backend.h"
 
