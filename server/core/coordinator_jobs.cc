@@ -92,9 +92,15 @@ absl::Status Coordinator::Validate(const JobSpec& spec, Job& job, std::vector<Ca
   job.spec = spec;
   job.benchmark_version = bench->version;
   job.cases_total = static_cast<int>(cases.size());
-  PARAM_ASSIGN_OR_RETURN(footprint, LargestFootprint(*bench, cases, spec.ranks_per_node));
+  PARAM_ASSIGN_OR_RETURN(footprint, LargestFootprint(*bench, cases, spec));
   PARAM_RETURN_IF_ERROR(CheckSatisfiable(job, cases, nodes_.nodes()));
-  return CheckInjection(cases, LargestWorld({&job, footprint}, nodes_.nodes()));
+  const std::int64_t world = LargestWorld({&job, footprint}, nodes_.nodes());
+  if (bench->needs_comm && world == 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        bench->id, " needs two ranks that communicate, this job has one: give --nodes 2",
+        " or --ranks-per-node 2"));
+  }
+  return CheckInjection(cases, world);
 }
 
 absl::Status Coordinator::CheckNoWait(const Job& job, const Footprint& footprint) const {

@@ -52,6 +52,6 @@ std::int64_t LargestWorld(const Waiting& waiting, const std::map<std::string, No
 // The largest footprint of the cases, per rank.
 absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,
                                            const std::vector<CaseRecord>& cases,
-                                           int ranks_per_node);
+                                           const JobSpec& spec);
 
 }  // namespace param
