@@ -30,6 +30,9 @@ absl::Status CheckApplies(const Params& params, CollectiveOp op) {
   if (!TakesSplit(op) && TextParam(params, "split", "even") != "even") {
     return OnlyRepeats("--split", op);
   }
+  if (!TakesPeers(op) && TextParam(params, "peers", "all") != "all") {
+    return OnlyRepeats("--peers", op);
+  }
   if (!TakesInPlace(op) && BoolParam(params, "in_place", false)) {
     return OnlyRepeats("--in-place", op);
   }
@@ -82,7 +85,11 @@ absl::StatusOr<CollectiveOrder> OrderOf(const CaseContext& context) {
                    context.team.size(),
                    static_cast<int>(IntParam(params, "root", 0)),
                    *split,
-                   context.measure.seed};
+                   context.measure.seed,
+                   {}};
+  if (const std::string peers = TextParam(params, "peers", "all"); peers != "all") {
+    PARAM_ASSIGN_OR_RETURN(order.request.peers, ParseRanks(peers, context.team.size()), "--peers");
+  }
   order.pattern = {dtype, Redop::kNone, context.team.size(), context.measure.seed};
   if (Reduces(*op)) {
     PARAM_ASSIGN_OR_RETURN(order.pattern.redop, RedopFromName(order.redop));

@@ -49,6 +49,9 @@ bool TakesInPlace(CollectiveOp op);
 // Takes uneven shares: all_gather_v, reduce_scatter_v, all_to_allv.
 bool TakesSplit(CollectiveOp op);
 
+// Takes a list of peers: incast, multicast.
+bool TakesPeers(CollectiveOp op);
+
 // How uneven operations deal out their elements.
 enum class Split {
   kEven,      // as equal as whole elements allow: the first ranks get one more

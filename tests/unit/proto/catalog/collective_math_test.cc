@@ -126,7 +126,8 @@ TEST(LayOut, NamesWhatCannotBe) {
 TEST(DealOut, AddsUpWhateverTheSplit) {
   for (const int ranks : {1, 2, 3, 4, 5, 8}) {
     for (const std::int64_t total : {1, 7, 1000, 123'457}) {
-      for (const Split split : {Split::kEven, Split::kZipf, Split::kHot, Split::kZeroRows}) {
+      for (const Split split :
+           {Split::kEven, Split::kZipf, Split::kHot, Split::kZeroRows, Split::kZeroNext}) {
         for (int row = 0; row < ranks; ++row) {
           const auto counts = DealOut(split, total, ranks, row, 42);
           EXPECT_EQ(Sum(counts), total);
@@ -165,6 +166,36 @@ TEST(LayOut, AllToAllVIsOneMatrixOnAllRanks) {
     }
   }
   for (const CollectiveLayout& rank : ranks) EXPECT_EQ(rank.bytes, most * 4);
+}
+
+// PARAM's conformance vector of --include-0B: W = 4, N = 4.
+TEST(DealOut, ZeroNextIsPARAMsIncludeZeroBytes) {
+  EXPECT_THAT(DealOut(Split::kZeroNext, 4, 4, 0, 0), ElementsAre(2, 0, 1, 1));
+  EXPECT_THAT(DealOut(Split::kZeroNext, 4, 4, 1, 0), ElementsAre(1, 2, 0, 1));
+  EXPECT_THAT(DealOut(Split::kZeroNext, 4, 4, 2, 0), ElementsAre(1, 1, 2, 0));
+  EXPECT_THAT(DealOut(Split::kZeroNext, 4, 4, 3, 0), ElementsAre(0, 1, 1, 2));
+  const CollectiveLayout layout =
+      *LayOut({CollectiveOp::kAllToAllV, 16, 4, 4, 0, Split::kZeroNext, 0, {}}, 0);
+  EXPECT_THAT(layout.recv_counts, ElementsAre(2, 1, 1, 0));
+}
+
+TEST(ParseRanks, ReadsListsAndRanges) {
+  EXPECT_THAT(*ParseRanks("0,2,4,6", 8), ElementsAre(0, 2, 4, 6));
+  EXPECT_THAT(*ParseRanks("0:7", 8), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+  EXPECT_THAT(*ParseRanks("5", 8), ElementsAre(5));
+  EXPECT_THAT(*ParseRanks("3+1+3", 8), ElementsAre(3, 1));
+  for (const char* const bad : {"", "8", "-1", "a", "3:1", "1:2:3", "1++2", "0:99999999999"}) {
+    EXPECT_FALSE(ParseRanks(bad, 8).ok()) << bad;
+  }
+}
+
+TEST(LayOut, PeersCanBeChosen) {
+  CollectiveRequest request = {CollectiveOp::kIncast, 4, 4, 4, 2};
+  request.peers = {3, 2, 0};
+  EXPECT_THAT(LayOut(request, 0)->peers, ElementsAre(3, 0));
+  EXPECT_EQ(LayOut(request, 2)->bytes, 8);
+  request.peers = {4};
+  EXPECT_THAT(std::string(LayOut(request, 0).status().message()), HasSubstr("rank 4"));
 }
 
 TEST(LayOut, PeersAreAllButTheRoot) {
