@@ -323,6 +323,7 @@ absl::StatusOr<std::string> CollectiveCase::Check(std::int64_t* checked) {
     const Buffer* const workspace = workspaces_[i] ? &workspaces_[i] : nullptr;
     PARAM_RETURN_IF_ERROR(set.op.Enqueue(stream_, operands(set), workspace));
     PARAM_RETURN_IF_ERROR(stream_.Synchronize());
+    PARAM_RETURN_IF_ERROR(context_.comm->AsyncError());
     if (i == 0 && order_.injection.armed && order_.injection.rank == context_.team.rank()) {
       PARAM_RETURN_IF_ERROR(Inject(set), "injecting");
     }

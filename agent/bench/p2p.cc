@@ -212,6 +212,7 @@ absl::StatusOr<CaseResult> RunP2p(CaseContext& context) {
   } else {
     PARAM_RETURN_IF_ERROR(MeasurePairs(context, *order, *p2p, result));
   }
+  PARAM_RETURN_IF_ERROR(context.comm->AsyncError(), "after the timed iterations");
   result.info["comm"] = context.comm->kind();
   AddJson(p2p->link().Info(), "", result.info);
   return result;

@@ -209,6 +209,7 @@ absl::StatusOr<std::string> P2pLink::Check(std::int64_t* checked) {
   }
   PARAM_RETURN_IF_ERROR(Run());
   PARAM_RETURN_IF_ERROR(stream_.Synchronize());
+  PARAM_RETURN_IF_ERROR(context_.comm->AsyncError());
   if (!receives()) return std::string();
   if (order_.injection.armed && order_.injection.rank == rank) {
     const auto at = static_cast<std::size_t>(order_.injection.index);
