@@ -35,8 +35,8 @@ class P2pCase final : public Operation {
 
   // UNIMPLEMENTED when this backend cannot do it.
   absl::Status CreateOps() {
-    PARAM_RETURN_IF_ERROR(Prepare(order_.test, OwnPair()));
-    if (order_.matrix) PARAM_RETURN_IF_ERROR(Prepare(P2pTest::kUni, OwnPair()));
+    PARAM_RETURN_IF_ERROR(LinkTo(order_.test, OwnPair()));
+    if (order_.matrix) PARAM_RETURN_IF_ERROR(LinkTo(P2pTest::kUni, OwnPair()));
     OpDesc barrier("barrier");
     PARAM_ASSIGN_OR_RETURN(barrier_, context_.comm->CreateOp(barrier.desc()), "barrier");
     return absl::OkStatus();
@@ -50,7 +50,7 @@ class P2pCase final : public Operation {
     return absl::OkStatus();
   }
 
-  absl::Status Prepare(P2pTest test, const std::optional<RankPair>& pair) {
+  absl::Status LinkTo(P2pTest test, const std::optional<RankPair>& pair) {
     return link_.CreateOps(test, pair.value_or(RankPair{-1, -1}));
   }
 
@@ -143,7 +143,7 @@ class MatrixRun {
   }
 
   absl::StatusOr<std::vector<double>> Sample(P2pTest test, const RankPair& pair) {
-    PARAM_RETURN_IF_ERROR(case_.Prepare(test, pair));
+    PARAM_RETURN_IF_ERROR(case_.LinkTo(test, pair));
     if (context_.measure.check) {
       PARAM_ASSIGN_OR_RETURN(std::string problem, case_.link().Check(&checked_), "verifying");
       NoteProblem(std::move(problem), result_);
