@@ -137,8 +137,8 @@ class MatrixRun {
     for (double& seconds : windows) seconds = bytes / seconds;
     const std::map<std::string, std::string> labels = {{"src", absl::StrCat(pair.source)},
                                                        {"dst", absl::StrCat(pair.destination)}};
-    context_.reporter.Samples("latency", "s", labels, round_trips);
-    context_.reporter.Samples("bandwidth", "B/s", labels, windows);
+    context_.reporter.Samples("pair_latency", "s", labels, round_trips);
+    context_.reporter.Samples("pair_bandwidth", "B/s", labels, windows);
     return absl::OkStatus();
   }
 

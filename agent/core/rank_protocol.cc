@@ -128,7 +128,7 @@ absl::Status RankProtocol::Count(const line::Samples& samples) {
 
 absl::Status RankProtocol::CheckComplete() const {
   for (const MetricSpec& metric : bench_->metrics) {
-    if (metric.derive != nullptr) continue;
+    if (metric.derive != nullptr || !metric.every_rank) continue;
     const bool has = std::any_of(values_.begin(), values_.end(), [&metric](const auto& labels) {
       const auto values = labels.second.find(std::string(metric.name));
       return values != labels.second.end() && values->second > 0;

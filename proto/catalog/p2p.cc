@@ -78,7 +78,7 @@ time divided by `window`.
 
 **Patterns.** `one2one` is one pair; `pairwise` runs the i-th source with the i-th destination, all pairs at
 once; `matrix` takes every ordered pair in turn while the others wait, and reports for each, with labels
-`src` and `dst`, the `latency` of a ping-pong and the `bandwidth` of `uni`; `test` does not apply to it.
+`src` and `dst`, `pair_latency` of a ping-pong and `pair_bandwidth` of `uni`; `test` does not apply to it.
 
 **Formulas.** bandwidth = size / time for ping and uni, 2 * size / time for bi (both directions), size / latency for
 ping_pong; rate = 1 / time messages per second for uni, 2 / time for bi. The case pools the pairs; the
@@ -113,10 +113,14 @@ double Rate(const Params& params, const Scalars&, double time_s) {
 }
 
 constexpr MetricSpec kMetrics[] = {
-    {"time", "s", false, "time of one message, of ping_pong the round trip"},
+    {"time", "s", false, "time of one message, of ping_pong the round trip", nullptr, false},
     {"latency", "s", false, "half of the round trip of ping_pong", Latency},
     {"bandwidth", "B/s", true, "bytes of a pair / time, see Formulas", Bandwidth},
     {"rate", "1/s", true, "messages of a pair per second, of uni and bi", Rate},
+    {"pair_latency", "s", false, "half of the round trip of each pair of a matrix, labels src, dst",
+     nullptr, false},
+    {"pair_bandwidth", "B/s", true,
+     "size * window / time of each pair of a matrix, labels src, dst", nullptr, false},
 };
 
 // One buffer to send from and one to receive into; messages of a window share them.

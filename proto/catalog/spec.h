@@ -57,6 +57,8 @@ struct MetricSpec {
   // Null: sampled by the driver. Else computed by the coordinator from each sample of `time` (s);
   // NaN means that this case does not have it.
   double (*derive)(const Params& params, const Scalars& scalars, double time_s) = nullptr;
+  // Of sampled ones: a rank that gives none has not PASSED. False where some ranks only look on.
+  bool every_rank = true;
 };
 
 // Bytes one rank needs at its largest moment, verification included.

@@ -14,7 +14,7 @@ class Collective(FleetTest):
 
     def backends(self):
         usable = {}
-        for node in self.fleet.ctl("node", "show", "n1", "-o", "json").json()["nodes"][0]["inventory"]["backends"]:
+        for node in self.fleet.ctl("node", "show", "n1", "-o", "json").json()["node"]["inventory"]["backends"]:
             if node["usable"] and "comm" in node["tables"]:
                 usable[node["name"]] = node
         return sorted(usable)
@@ -102,7 +102,7 @@ class Collective(FleetTest):
         for args, words in (
             (("--nodes", 2, "--root", 2, "--op", "reduce"), "--root 2: the ranks are 0 to 1"),
             (("--nodes", 2, "--size", 7), "no whole number of elements of 4 B"),
-            (("--nodes", 1,), "one rank alone has nobody to communicate with"),
+            (("--nodes", 1,), "needs two ranks that communicate, this job has one"),
             (("--nodes", 2, "--op", "incast", "--peers", "0:5"), '"0:5" is no rank'),
             (("--nodes", 2, "--inflight", 4), "needs --mode pipelined"),
         ):
@@ -128,7 +128,7 @@ class PointToPoint(FleetTest):
     nodes = 4
 
     def backends(self):
-        shown = self.fleet.ctl("node", "show", "n1", "-o", "json").json()["nodes"][0]["inventory"]["backends"]
+        shown = self.fleet.ctl("node", "show", "n1", "-o", "json").json()["node"]["inventory"]["backends"]
         # The fake backend's exchange takes all ranks at once.
         return sorted(b["name"] for b in shown if b["usable"] and "comm" in b["tables"] and b["name"] != "fake")
 
@@ -156,7 +156,7 @@ class PointToPoint(FleetTest):
                 self.assertEqual(result.code, 0, result)
                 found = {}
                 for entry in result.json()["cases"][0]["breakdown"]:
-                    if entry["metric"] == "latency":
+                    if entry["metric"] == "pair_latency":
                         found[(entry["labels"]["src"], entry["labels"]["dst"])] = entry["p50"]
                 self.assertEqual(len(found), 6)
                 self.assertTrue(all(value > 0 for value in found.values()), found)
@@ -173,7 +173,7 @@ class PointToPoint(FleetTest):
 
     def test_bad_pairs_are_named(self):
         for args, words in (
-            (("--nodes", 1), "one rank alone"),
+            (("--nodes", 1), "needs two ranks that communicate"),
             (("--nodes", 2, "--dst", "5"), "--dst"),
             (("--nodes", 4, "--pattern", "pairwise", "--src", "0:1", "--dst", "1:2"), "rank 1 is in two pairs"),
             (("--nodes", 4, "--pattern", "pairwise", "--src", "0:1", "--dst", "2"), "--src names 2 ranks, --dst 1"),
