@@ -83,6 +83,7 @@ USES = {
     "agent/backends/cpu": ("onednn", "blas", "dlopen"),
     "agent/backends/cuda": ("cuda", "dlopen"),
     "agent/backends/fake": ("json",),
+    "agent/backends/mpi": ("mpi",),
     "agent/backends": (),
     "agent/bench": ("absl", "json"),
     "agent/worker": ("absl", "json", "dlopen"),
