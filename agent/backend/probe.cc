@@ -14,12 +14,18 @@ using Json = nlohmann::json;
 
 constexpr std::size_t kDescribeCapacity = 256 << 10;
 
-// What a table's probe answers: devices, or why not.
-absl::StatusOr<std::int32_t> AskProbe(const char* table, std::int32_t (*probe)(param_error*)) {
+// What a table's probe answers: devices, or why not. `remark` (may be null): what it says when all
+// is well.
+absl::StatusOr<std::int32_t> AskProbe(const char* table, std::int32_t (*probe)(param_error*),
+                                      std::string* remark = nullptr) {
   if (probe == nullptr) return absl::UnimplementedError(absl::StrCat(table, ": cannot be probed"));
   BackendError error;
   const std::int32_t found = probe(&error);
-  if (found >= 0) return found;
+  if (found >= 0) {
+    if (remark != nullptr)
+      *remark = std::string(error.message, strnlen(error.message, sizeof(error.message)));
+    return found;
+  }
   const absl::Status why = BackendFailure(error.code == 0 ? 14 : error.code, error);
   return absl::UnavailableError(why.message());
 }
@@ -42,7 +48,15 @@ absl::Status ProbeTables(const LoadedBackend& backend, Json& out) {
     out["devices"] = devices;
     if (devices == 0) return absl::NotFoundError("no device found");
   }
-  if (backend.comm) PARAM_RETURN_IF_ERROR(AskProbe("comm", backend.comm->probe).status());
+  if (backend.comm) {
+    std::string library;
+    PARAM_RETURN_IF_ERROR(AskProbe("comm", backend.comm->probe, &library).status());
+    if (!library.empty()) {
+      Json& libraries = out["describe"]["libraries"];
+      if (!libraries.is_object()) libraries = Json::object();
+      libraries[backend.comm->kind] = library;
+    }
+  }
   if (backend.native) PARAM_RETURN_IF_ERROR(AskProbe("native", backend.native->probe).status());
   return absl::OkStatus();
 }

@@ -11,7 +11,9 @@ namespace param {
 //    "devices": 1, "tables": ["device"], "describe": {...}}
 // "reason" goes with all that is not usable: the loader's words, the backend's, "no device found".
 // "devices" is that of the device table, 0 without one. "describe" is the backend's own object, {}
-// when it has none or it is no JSON.
+// when it has none or it is no JSON. A table "comm" describes nothing: when its probe answers well,
+// the text that it leaves in `why`, if any, is its library with the version, and goes to
+// "libraries" there.
 std::string RunProbe(const std::string& path);
 
 }  // namespace param

@@ -2,7 +2,7 @@
 # The tarball on "another machine": package_test.sh BUILD_DIR
 #
 # Packs a build, unpacks it to a path with spaces and letters beyond ASCII, and uses it with an empty
-# environment: nothing may be found outside the tree but the C library and NVIDIA's libraries.
+# environment: nothing may be found outside the tree but the C library, NVIDIA's libraries and MPI's.
 set -euo pipefail
 build=$1
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -38,12 +38,20 @@ clean() {
   env -i HOME="$work" PATH=/usr/bin:/bin "$@"
 }
 
+if compgen -G "$tree/lib/lib*mpi*" >/dev/null || compgen -G "$tree/lib/libopen-*" >/dev/null; then
+  fail "the tree holds a libmpi, which is the machine's to bring"
+fi
+
 # What each object resolves, and to where.
 own='^(linux-vdso|/lib64/ld-linux|ld-linux|lib(c|m|mvec|pthread|dl|rt|resolv|util|nsl|anl)\.so)'
 cuda='^lib(cublas|cublasLt|cudart|nccl)\.so'
 while read -r object; do
+  # libmpi and what it brings are the machine's: of this one only what it needs itself is looked at.
+  needed=
+  [ "$(basename "$object")" != mpi.so ] || needed=$(patchelf --print-needed "$object" | grep -v '^libmpi\.so')
   while read -r line; do
     name=${line%% *}
+    [ -z "$needed" ] || grep -qxF "$name" <<<"$needed" || continue
     path=${line#* => }
     path=${path% (0x*}
     [[ ! $name =~ $own && ! $name =~ $cuda ]] || continue

@@ -85,6 +85,7 @@ USES = {
     "agent/backends/fake": ("json",),
     "agent/backends/gloo": ("gloo",),
     "agent/backends/nccl": ("cuda", "nccl"),
+    "agent/backends/mpi": ("mpi",),
     "agent/backends": (),
     "agent/bench": ("absl", "json"),
     "agent/worker": ("absl", "json", "dlopen"),
