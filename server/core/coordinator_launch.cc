@@ -18,7 +18,13 @@ absl::Status Coordinator::PlanLaunchOf(OpenJob& open) {
     const std::string launcher = LauncherFor(node->registration.inventory, open.comm_backends);
     if (launcher != "direct") open.launcher = launcher;
   }
-  if (open.launcher == "direct") return absl::OkStatus();
+  if (open.launcher == "direct") {
+    open.plan.interface = open.job.spec.interface;
+    if (open.plan.interface.empty() || !open.comm_backends.empty()) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("--interface ", open.plan.interface,
+                                                      ": ranks on backend ", open.device_backend,
+                                                      " alone send each other nothing"));
+  }
   PARAM_ASSIGN_OR_RETURN(open.plan, PlanLaunch(open.attempt.ranks, nodes, open.job.oversubscribed,
                                                open.job.spec.interface));
   log_.Info("launch planned",

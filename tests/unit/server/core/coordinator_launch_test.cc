@@ -56,6 +56,18 @@ TEST_F(CoordinatorLaunchTest, AnInterfaceThatIsAskedForIsTheOne) {
   EXPECT_EQ(Submit(spec).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(CoordinatorLaunchTest, AnInterfaceThatNothingUsesIsNotTakenSilently) {
+  const auto n1 = Connected("n1");
+  JobSpec spec = Gemm(1);
+  spec.interface = "eth0";
+  const auto job = Submit(spec);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kFailed);
+  EXPECT_EQ(Stored(job->job_id).failure.phase, "place");
+  EXPECT_THAT(Stored(job->job_id).failure.cause, HasSubstr("--interface eth0"));
+  EXPECT_THAT(n1->Sent<StartAttempt>(), IsEmpty());
+}
+
 TEST_F(CoordinatorLaunchTest, WithoutSuchABackendThereIsNone) {
   const auto n1 = Connected("n1");
   ASSERT_TRUE(Submit(Gemm(1)).ok());
