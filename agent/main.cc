@@ -25,6 +25,7 @@
 #include "agent/process/direct_launcher.h"
 #include "agent/process/disk_spool.h"
 #include "agent/process/inventory.h"
+#include "agent/process/mpirun_launcher.h"
 #include "agent/process/reactor.h"
 #include "agent/process/run_file.h"
 #include "agent/process/state_dir.h"
@@ -52,6 +53,7 @@ struct Flags {
   std::vector<std::string> labels;
   std::vector<std::string> backend_dirs;
   std::string backends;
+  std::string mpi_bin;
   std::uint64_t spool_limit = std::uint64_t{1} << 30;
   std::uint64_t file_limit = std::uint64_t{1} << 30;
   std::string log_level = "info";
@@ -77,6 +79,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_option("--backend-dir", flags.backend_dirs,
                  "folder of backends, before the installed ones; repeatable");
   app.add_option("--backends", flags.backends, "+NAME,... only these; -NAME,... not these");
+  app.add_option("--mpi-bin", flags.mpi_bin,
+                 "folder of mpirun and orted, for backends that they start (default: the PATH)");
   app.add_option("--spool-limit", flags.spool_limit,
                  "most that results not yet delivered may take on disk, as 512M or 1G")
       ->transform(CLI::AsSizeValue(false))
@@ -178,17 +182,7 @@ class Program final : private AgentObserver {
                                 log_));
     std::error_code ignored;  // of attempts that ended with an earlier agent
     std::filesystem::remove_all(state_->File("scratch"), ignored);
-    launcher_.emplace(
-        DirectLauncherOptions{.worker_path = worker_path_,
-                              .worker_args = {},
-                              .env = env,
-                              .socket_root = SocketRoot(),
-                              .scratch_root = state_->File("scratch"),
-                              .file_limit_bytes = static_cast<std::int64_t>(flags_.file_limit)},
-        DirectLauncher::Parts{.reactor = reactor_.get(),
-                              .children = &*children_,
-                              .run_file = &*run_file_,
-                              .log = &log_});
+    MakeLaunchers(env);
     uplink_.emplace(GrpcUplink::Options{.server = flags_.server},
                     GrpcUplink::Parts{.log = &log_, .post = [this](std::function<void()> what) {
                                         reactor_->Post(std::move(what));
@@ -204,13 +198,35 @@ class Program final : private AgentObserver {
                                 .log = &log_,
                                 .random = &random_,
                                 .uplink = &*uplink_,
-                                .launchers = {{"direct", &*launcher_}},
+                                .launchers = {{"direct", &*direct_}, {"mpirun", &*mpirun_}},
                                 .spool = spool_.get(),
                                 .backends = &*backends_,
                                 .observer = this});
-    launcher_->SetEvents(&*agent_);
+    direct_->SetEvents(&*agent_);
+    mpirun_->SetEvents(&*agent_);
     uplink_->SetEvents(&*agent_);
     return absl::OkStatus();
+  }
+
+  void MakeLaunchers(const std::vector<std::string>& env) {
+    const DirectLauncherOptions ranks = {
+        .worker_path = worker_path_,
+        .worker_args = {},
+        .env = env,
+        .socket_root = SocketRoot(),
+        .scratch_root = state_->File("scratch"),
+        .file_limit_bytes = static_cast<std::int64_t>(flags_.file_limit)};
+    direct_.emplace(ranks, DirectLauncher::Parts{.reactor = reactor_.get(),
+                                                 .children = &*children_,
+                                                 .run_file = &*run_file_,
+                                                 .log = &log_});
+    mpirun_.emplace(
+        MpirunLauncherOptions{.node = flags_.name, .ranks = ranks, .mpi_folder = flags_.mpi_bin},
+        MpirunLauncher::Parts{.reactor = reactor_.get(),
+                              .children = &*children_,
+                              .run_file = &*run_file_,
+                              .random = &random_,
+                              .log = &log_});
   }
 
   Inventory FullInventory() const {
@@ -313,7 +329,8 @@ class Program final : private AgentObserver {
   std::optional<BackendProber> prober_;
   std::optional<BackendList> backends_;
   std::unique_ptr<DiskSpool> spool_;
-  std::optional<DirectLauncher> launcher_;
+  std::optional<DirectLauncher> direct_;
+  std::optional<MpirunLauncher> mpirun_;
   std::optional<GrpcUplink> uplink_;
   std::optional<AgentMetrics> metrics_;
   std::optional<Agent> agent_;

@@ -84,6 +84,9 @@ absl::Status CheckManifest(const Manifest& m, const std::filesystem::path& folde
       return Wrong("tables", absl::StrCat("unknown table \"", table, "\""));
     }
   }
+  if (m.launcher != "direct" && m.launcher != "mpirun") {
+    return Wrong("launcher", absl::StrCat("unknown launcher \"", m.launcher, "\""));
+  }
   // Only a file beside the manifest: whoever may write there may be loaded, nobody else.
   if (m.object.empty() || m.object.find('/') != std::string::npos || m.object[0] == '.') {
     return Wrong("object", "must be the name of a file beside the manifest");
@@ -149,6 +152,7 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text, absl::string_view
     PARAM_RETURN_IF_ERROR(ReadInt(json, "preference", &m.preference));
   }
   PARAM_RETURN_IF_ERROR(ReadFlag(json, "rank_per_device", &m.rank_per_device));
+  PARAM_RETURN_IF_ERROR(ReadText(json, "launcher", false, &m.launcher));
   PARAM_RETURN_IF_ERROR(ReadList(json, "benchmarks", &m.benchmarks));
   PARAM_RETURN_IF_ERROR(ReadText(json, "object", true, &m.object));
   PARAM_RETURN_IF_ERROR(ReadList(json, "libraries", &m.libraries));

@@ -5,7 +5,7 @@
 //    "object": "cpu.so", "libraries": ["libdnnl.so.2"], "memory": ["host"], "streams": ["cpu"],
 //    "summary": "..."}
 //
-// Optional: "preference" (0) and "rank_per_device" (false).
+// Optional: "preference" (0), "rank_per_device" (false) and "launcher" ("direct").
 // "benchmarks" are those it can serve, "*" for all; "libraries" are those it wants, by soname;
 // "memory" and "streams" are the kinds that a comm table takes. Unknown keys are left for later
 // versions. Installed, loadable and usable are three states: this is the first, see probe.h.
@@ -32,7 +32,9 @@ struct Manifest {
   std::string summary;
   int preference = 0;            // "auto" takes the highest usable; 0: only when it is named
   bool rank_per_device = false;  // one rank per device unless asked otherwise
-  std::string object_path;       // folder + object
+  // What starts ranks that use its comm table: "direct" (the agent) or "mpirun".
+  std::string launcher = "direct";
+  std::string object_path;  // folder + object
 
   bool HasTable(absl::string_view table) const;
   // Lists "*" or this benchmark.

@@ -28,6 +28,16 @@ constexpr absl::string_view kPrefixes[] = {
     "OMP_",   "GOMP_", "KMP_",    "MKL_",  "DNNL_", "ONEDNN_", "OPENBLAS_", "CUDA_",
     "CUBLAS", "NCCL_", "NVIDIA_", "OMPI_", "PMIX_", "UCX_",    "GLOO_",     "PARAM_FAKE_"};
 constexpr absl::string_view kNever[] = {"CUDA_LAUNCH_BLOCKING"};
+// How a launcher and its ranks find each other: of one run only, and many. Settings begin with
+// OMPI_MCA_ too.
+constexpr absl::string_view kPlumbing[] = {
+    "OMPI_ALLOW_RUN_", "OMPI_APP_",      "OMPI_ARGV",      "OMPI_COMM",
+    "OMPI_FILE_LOC",   "OMPI_FIRST_",    "OMPI_MCA_ess",   "OMPI_MCA_if_base_do",
+    "OMPI_MCA_init",   "OMPI_MCA_oob_",  "OMPI_MCA_orte_", "OMPI_MCA_plm",
+    "OMPI_MCA_pmix",   "OMPI_NUM_",      "OMPI_UNIVERSE_", "OMPI_MCA_shmem_RUNTIME",
+    "PMIX_BFROP_",     "PMIX_DSTORE_",   "PMIX_GDS_",      "PMIX_HOSTNAME",
+    "PMIX_ID",         "PMIX_NAMESPACE", "PMIX_RANK",      "PMIX_SECURITY_MODE",
+    "PMIX_SERVER_",    "PMIX_SYSTEM_",   "PMIX_VERSION"};
 constexpr absl::string_view kSecrets[] = {"SECRET",     "TOKEN", "PASSW",
                                           "CREDENTIAL", "_KEY",  "PRECONDITION_TRANSPORTS"};
 
@@ -43,7 +53,10 @@ bool IsSurrounding(absl::string_view name) {
 }  // namespace
 
 bool IsRecordedVariable(absl::string_view name) {
-  if (IsIn(kNever, name)) return false;
+  const bool is_plumbing =
+      std::any_of(std::begin(kPlumbing), std::end(kPlumbing),
+                  [name](absl::string_view prefix) { return absl::StartsWith(name, prefix); });
+  if (is_plumbing || IsIn(kNever, name)) return false;
   return IsIn(kNames, name) ||
          std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
                      [name](absl::string_view prefix) { return absl::StartsWith(name, prefix); });

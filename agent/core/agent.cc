@@ -205,6 +205,20 @@ void Agent::Handle(const EventsAck& ack) {
   for (const AckEntry& entry : ack.entries) parts_.spool->Ack(entry);
 }
 
+void Agent::Handle(const StartDaemon& wanted) {
+  const auto found = attempts_.find(wanted.key);
+  if (found != attempts_.end() && !found->second.gone) {
+    found->second.launcher->Start(wanted);
+  } else {
+    parts_.uplink->Send(DaemonEnded{wanted.key, wanted.host, 1, "the attempt does not run here"});
+  }
+}
+
+void Agent::Handle(const DaemonEnded& ended) {
+  const auto found = attempts_.find(ended.key);
+  if (found != attempts_.end() && !found->second.gone) found->second.launcher->Ended(ended);
+}
+
 AttemptSupervisor* Agent::Find(const AttemptKey& key) {
   const auto found = attempts_.find(key);
   if (found == attempts_.end() || found->second.gone) return nullptr;
@@ -239,6 +253,32 @@ void Agent::OnExit(const RankKey& rank, int wait_status) {
   }
 }
 
+void Agent::OnSpawned(const RankKey& rank, pid_t pid) {
+  if (AttemptSupervisor* const supervisor = Find(rank.key)) supervisor->OnSpawned(rank.rank, pid);
+}
+
+void Agent::OnLost(const RankKey& rank, const absl::Status& why) {
+  if (AttemptSupervisor* const supervisor = Find(rank.key)) supervisor->OnLost(rank.rank, why);
+}
+
+void Agent::OnLauncherFailed(const AttemptKey& key, const absl::Status& why) {
+  if (AttemptSupervisor* const supervisor = Find(key)) supervisor->OnLauncherFailed(why);
+}
+
+void Agent::OnDaemonWanted(const StartDaemon& wanted) {
+  if (session_.is_connected()) {
+    parts_.uplink->Send(wanted);
+  } else if (AttemptSupervisor* const supervisor = Find(wanted.key)) {
+    supervisor->OnLauncherFailed(
+        absl::UnavailableError("no connection to the coordinator while starting the ranks"));
+  }
+}
+
+void Agent::OnDaemonEnded(const DaemonEnded& ended) {
+  // Lost with the connection: the head's launcher notices that its daemon is gone.
+  if (session_.is_connected()) parts_.uplink->Send(ended);
+}
+
 void Agent::Tick() {
   session_.Tick();
   for (auto& [key, attempt] : attempts_) {
@@ -257,7 +297,7 @@ absl::Duration Agent::due() const {
 }
 
 void Agent::SettleAttempt(const AttemptKey& key, Attempt& attempt) {
-  if (!attempt.gone && attempt.supervisor->has_ended()) {
+  if (!attempt.gone && attempt.supervisor->has_ended() && attempt.launcher->IsGone(key)) {
     attempt.gone = true;
     attempt.last = parts_.spool->end();
     attempt.launcher->Release(key);

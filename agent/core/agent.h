@@ -99,6 +99,11 @@ class Agent final : public UplinkEvents, public WorkerEvents {
   void OnBadStream(const RankKey& rank, const absl::Status& why) override;
   void OnOutput(const RankKey& rank, absl::string_view line) override;
   void OnExit(const RankKey& rank, int wait_status) override;
+  void OnSpawned(const RankKey& rank, pid_t pid) override;
+  void OnLost(const RankKey& rank, const absl::Status& why) override;
+  void OnLauncherFailed(const AttemptKey& key, const absl::Status& why) override;
+  void OnDaemonWanted(const StartDaemon& wanted) override;
+  void OnDaemonEnded(const DaemonEnded& ended) override;
 
  private:
   struct Attempt {
@@ -122,6 +127,8 @@ class Agent final : public UplinkEvents, public WorkerEvents {
   void Handle(const StopAttempt& stop);
   void Handle(const ExchangeAll& all);
   void Handle(const EventsAck& ack);
+  void Handle(const StartDaemon& wanted);
+  void Handle(const DaemonEnded& ended);
   void Handle(const HeartbeatReply&) {}
   void Handle(const CpuShare& share) { share_ = share; }
 

@@ -40,7 +40,8 @@ AttemptSupervisor::AttemptSupervisor(StartAttempt start, const BenchmarkSpec& be
 }
 
 void AttemptSupervisor::Launch() {
-  LaunchRequest request{.key = start_.key, .ranks = {}, .fake_script = start_.fake_script};
+  LaunchRequest request{
+      .key = start_.key, .ranks = {}, .fake_script = start_.fake_script, .plan = start_.plan};
   for (const Rank& rank : ranks_) request.ranks.push_back({rank.place.rank, rank.token});
   const absl::StatusOr<Launched> launched = parts_.launcher->Start(request);
   if (!launched.ok()) {
@@ -61,7 +62,10 @@ void AttemptSupervisor::Launch() {
 }
 
 void AttemptSupervisor::Stop(const StopAttempt& stop) {
-  if (!stop.graceful) {
+  // A rank without a process holds all of them before their first case: nothing to finish.
+  const bool is_starting = std::any_of(
+      ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.running && rank.pid == 0; });
+  if (!stop.graceful || is_starting) {
     Fail(absl::StatusCode::kCancelled, stop.reason);
     return;
   }
@@ -75,6 +79,7 @@ void AttemptSupervisor::Stop(const StopAttempt& stop) {
 }
 
 void AttemptSupervisor::Fail(absl::StatusCode code, absl::string_view cause) {
+  parts_.launcher->Abort(start_.key);
   if (!abort_reason_.has_value()) abort_reason_ = std::string(cause);
   const std::string abort = line::Encode(line::FromAgent(line::Abort{std::string(cause)}));
   for (Rank& rank : ranks_) {
@@ -188,24 +193,48 @@ void AttemptSupervisor::OnOutput(int number, absl::string_view line) {
 }
 
 void AttemptSupervisor::OnExit(int number, int wait_status) {
-  Rank* const rank = Find(number);
-  if (rank == nullptr || !rank->running) return;
-  rank->running = false;
-  rank->term_at = rank->kill_at = absl::InfiniteDuration();
-  if (rank->ended) {
-    FlushDropped(*rank);
+  if (Rank* const rank = Find(number)) {
+    ProcessGone(*rank, WorkerExit(wait_status, rank->protocol.is_done()));
+  }
+}
+
+void AttemptSupervisor::OnLost(int number, const absl::Status& why) {
+  if (Rank* const rank = Find(number)) ProcessGone(*rank, why);
+}
+
+void AttemptSupervisor::ProcessGone(Rank& rank, const absl::Status& exit) {
+  if (!rank.running) return;
+  rank.running = false;
+  rank.term_at = rank.kill_at = absl::InfiniteDuration();
+  if (rank.ended) {
+    FlushDropped(rank);
     return;
   }
-  const absl::Status exit = WorkerExit(wait_status, rank->protocol.is_done());
-  if (!exit.ok()) SpillOutput(*rank);
-  FlushDropped(*rank);
+  if (!exit.ok()) SpillOutput(rank);
+  FlushDropped(rank);
   if (exit.ok()) {
-    Append(*rank, line::Done{}, Spool::Importance::kEnd);
-    rank->ended = true;
+    Append(rank, line::Done{}, Spool::Importance::kEnd);
+    rank.ended = true;
   } else if (abort_reason_.has_value()) {
-    EndRank(*rank, absl::CancelledError(absl::StrCat("aborted: ", *abort_reason_)));
+    EndRank(rank, absl::CancelledError(absl::StrCat("aborted: ", *abort_reason_)));
   } else {
-    EndRank(*rank, exit);
+    EndRank(rank, exit);
+  }
+}
+
+void AttemptSupervisor::OnSpawned(int number, pid_t pid) {
+  Rank* const rank = Find(number);
+  if (rank == nullptr || !rank->running) return;
+  rank->pid = pid;
+  rank->heard = parts_.clock->Monotonic();
+}
+
+void AttemptSupervisor::OnLauncherFailed(const absl::Status& why) {
+  if (abort_reason_.has_value()) return;  // it ends since the attempt does
+  for (Rank& rank : ranks_) {
+    if (rank.ended || rank.protocol.is_done()) continue;
+    EndRank(rank, why);  // the others are aborted with it
+    return;
   }
 }
 
@@ -253,6 +282,7 @@ void AttemptSupervisor::EndRank(Rank& rank, line::Failure failure) {
   Append(rank, failure, Spool::Importance::kEnd);
   BeginKill(rank, limits_.term_grace);
   if (secondary) return;
+  parts_.launcher->Abort(start_.key);
   AbortOthers(rank, failure.cause);
   if (failure.phase == line::Phase::kCommInit || failure.code == "INTERNAL" ||
       failure.code == "ABORTED") {

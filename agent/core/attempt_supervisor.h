@@ -70,6 +70,9 @@ class AttemptSupervisor {
   void OnBadStream(int rank, const absl::Status& why);
   void OnOutput(int rank, absl::string_view line);
   void OnExit(int rank, int wait_status);
+  void OnSpawned(int rank, pid_t pid);
+  void OnLost(int rank, const absl::Status& why);
+  void OnLauncherFailed(const absl::Status& why);
   void OnExchangeAll(const ExchangeAll& all);
 
   // Acts on what is due; due() says when to call again (monotonic, InfiniteDuration for never).
@@ -96,8 +99,8 @@ class AttemptSupervisor {
     RankProtocol protocol;
     LogBudget budget;
     LogRing unsent_output{20, 8 << 10};  // last lines that the budget kept back
-    pid_t pid = 0;
-    bool running = false;  // has a process
+    pid_t pid = 0;                       // 0: none yet, or not known
+    bool running = false;                // has a process, or is to get one
     bool greeted = false;
     bool ended = false;  // its end event is in the spool
     std::uint64_t seq = 0;
@@ -125,6 +128,7 @@ class AttemptSupervisor {
   void Blame(Rank& rank, absl::string_view what);
   void AbortOthers(const Rank& failed, absl::string_view cause);
   void BeginKill(Rank& rank, absl::Duration delay);
+  void ProcessGone(Rank& rank, const absl::Status& exit);
   void Escalate(Rank& rank, absl::Duration now);
   absl::Duration DeadlineOf(const Rank& rank) const;
   void CheckDeadline(Rank& rank, absl::Duration now);

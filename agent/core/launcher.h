@@ -1,6 +1,7 @@
 #pragma once
 // Starting and reaching the ranks of an attempt, as the core needs it. There is one launcher per
-// way of starting: "direct" (the agent spawns the workers).
+// way of starting: "direct" (the agent spawns the workers) and "mpirun" (the agent spawns them when
+// the MPI library's own launcher asks for them).
 
 #include <sys/types.h>
 
@@ -33,6 +34,15 @@ class WorkerEvents {
   virtual void OnOutput(const RankKey& rank, absl::string_view line) = 0;
   // The process is gone and so is everything it started; its output was delivered before.
   virtual void OnExit(const RankKey& rank, int wait_status) = 0;
+  // A rank that Start() had left for later has its process now.
+  virtual void OnSpawned(const RankKey& rank, pid_t pid) = 0;
+  // Instead of OnExit(): the process was never started, or was taken away by its launcher.
+  virtual void OnLost(const RankKey& rank, const absl::Status& why) = 0;
+  // What starts the ranks is broken. Each rank still gets its OnExit() or OnLost().
+  virtual void OnLauncherFailed(const AttemptKey& key, const absl::Status& why) = 0;
+  // For the coordinator.
+  virtual void OnDaemonWanted(const StartDaemon& wanted) = 0;
+  virtual void OnDaemonEnded(const DaemonEnded& ended) = 0;
 };
 
 struct RankLaunch {
@@ -43,10 +53,11 @@ struct LaunchRequest {
   AttemptKey key;
   std::vector<RankLaunch> ranks;
   std::string fake_script;  // text; "" none
+  LaunchPlan plan = {};     // for launchers that need one
 };
 struct Launched {
   std::string fake_script_path;        // "" where there is no script
-  std::map<int, pid_t> pids;           // of the ranks that were started
+  std::map<int, pid_t> pids;           // of the ranks that were started; 0: it comes later
   std::map<int, absl::Status> failed;  // of the others; OnExit() will not come for them
 };
 
@@ -59,8 +70,17 @@ class Launcher {
   virtual void Send(const RankKey& rank, std::string line) = 0;
   // To the rank's whole process group. Nothing when it is gone.
   virtual void Signal(const RankKey& rank, int signal) = 0;
-  // All ranks are gone: closes the socket, deletes the files.
+  // The attempt has failed: what the launcher itself runs for it is to end, soon by force. Ranks
+  // that have no process yet get none.
+  virtual void Abort(const AttemptKey& key) = 0;
+  // Nothing runs for the attempt, once its ranks are gone.
+  virtual bool IsGone(const AttemptKey& key) const = 0;
+  // All of it is gone: closes the socket, deletes the files.
   virtual void Release(const AttemptKey& key) = 0;
+  // A daemon of the head's launcher is wanted here. What becomes of it is told by OnDaemonEnded().
+  virtual void Start(const StartDaemon& wanted) = 0;
+  // What became of a daemon that this head wanted.
+  virtual void Ended(const DaemonEnded& ended) = 0;
 };
 
 }  // namespace param::agent

@@ -42,6 +42,7 @@ struct BackendStatus {
   std::vector<std::string> streams;  // of the manifest: kinds of device a comm table works with
   int preference = 0;            // of the manifest: auto takes the highest usable; 0: only by name
   bool rank_per_device = false;  // of the manifest: one rank per device unless asked otherwise
+  std::string launcher;          // of the manifest: what starts ranks that use it
   std::int64_t device_memory_bytes = 0;  // of the smallest device; 0: devices use the host's
   friend bool operator==(const BackendStatus&, const BackendStatus&) = default;
 };
@@ -53,6 +54,14 @@ struct Nic {
   friend bool operator==(const Nic&, const Nic&) = default;
 };
 
+// An address that this node has on one of its interfaces.
+struct NetAddress {
+  std::string interface;
+  std::string address;  // "10.0.0.7", "fe80::1"
+  int prefix = 0;       // bits of the network's part
+  friend bool operator==(const NetAddress&, const NetAddress&) = default;
+};
+
 struct Inventory {
   std::string hostname, boot_id, kernel, cpu_model;
   int cores = 0, sockets = 0, numa_nodes = 0;
@@ -62,6 +71,8 @@ struct Inventory {
   std::vector<BackendStatus> backends;
   std::map<std::string, std::string> libraries;
   std::vector<int> cpus;  // affinity of the agent
+  std::vector<NetAddress> addresses;
+  std::string network_id;  // of the network namespace: the same loopback, with the boot id
   friend bool operator==(const Inventory&, const Inventory&) = default;
 };
 
@@ -101,8 +112,22 @@ struct ExchangePart {
 struct AttemptEnded {
   AttemptKey key;
 };
+// Up: the head's launcher wants its daemon on a host of the attempt. Down: start it here.
+struct StartDaemon {
+  AttemptKey key;
+  std::string host;               // as LaunchPlan names it
+  std::vector<std::string> args;  // as the launcher gave them, checked where the daemon starts
+};
+// Up: the daemon on this node has ended or was never started. Down, to the head: the same.
+struct DaemonEnded {
+  AttemptKey key;
+  std::string host;
+  int exit_code = 0;  // 128 + N for signal N; 0: it ended well
+  std::string cause;  // of all but 0: a refusal, or its last words
+};
 
-using UpMessage = std::variant<Heartbeat, RankEvents, ExchangePart, AttemptEnded, Inventory>;
+using UpMessage = std::variant<Heartbeat, RankEvents, ExchangePart, AttemptEnded, Inventory,
+                               StartDaemon, DaemonEnded>;
 
 // ---- down --------------------------------------------------------------------------------------
 
@@ -120,6 +145,18 @@ struct RankPlace {
   int rank = 0;
   int local_rank = 0;
 };
+// How a launcher that needs a head node is to start the attempt. Empty hosts: none is needed.
+struct LaunchHost {
+  std::string host;  // a name of the attempt's own: agents of one machine differ in it
+  std::string node;
+  int slots = 0;  // ranks on it; hosts are in rank order
+};
+struct LaunchPlan {
+  std::vector<LaunchHost> hosts;            // the first is the head
+  std::vector<std::string> head_addresses;  // where the head's launcher may be reached
+  std::string interface;                    // what the ranks' traffic goes over: name or network
+  bool yield_when_idle = false;             // more ranks than cores
+};
 struct StartAttempt {
   AttemptKey key;
   std::string benchmark;
@@ -134,6 +171,7 @@ struct StartAttempt {
   std::map<std::string, std::int64_t> phase_deadlines_ns;  // what is missing has its default
   std::string fake_script;                                 // text
   std::vector<int> cpus;
+  LaunchPlan plan;
 };
 struct StopAttempt {
   AttemptKey key;
@@ -158,6 +196,6 @@ struct HeartbeatReply {
 };
 
 using DownMessage = std::variant<Registered, StartAttempt, StopAttempt, ExchangeAll, EventsAck,
-                                 HeartbeatReply, CpuShare>;
+                                 HeartbeatReply, CpuShare, StartDaemon, DaemonEnded>;
 
 }  // namespace param::agent

@@ -49,6 +49,7 @@ void BackendList::ReadManifests() {
     entry.status.streams = manifest.streams;
     entry.status.preference = manifest.preference;
     entry.status.rank_per_device = manifest.rank_per_device;
+    entry.status.launcher = manifest.launcher;
     entry.path = manifest.object_path;
     entry.is_allowed = filter_.Allows(manifest.name);
     if (!entry.is_allowed) entry.status.reason = "switched off by --backends";

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "agent/process/worker_env.h"
 #include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 
@@ -42,7 +43,7 @@ absl::Status DirectLauncher::MakeFolder(const LaunchRequest& request, Attempt* a
   return file ? absl::OkStatus() : ErrnoStatus(errno, absl::StrCat("write ", *script));
 }
 
-absl::StatusOr<Launched> DirectLauncher::Start(const LaunchRequest& request) {
+absl::StatusOr<Launched> DirectLauncher::Open(const LaunchRequest& request) {
   const AttemptKey key = request.key;
   if (attempts_.contains(key)) return absl::AlreadyExistsError("attempt runs here already");
   Launched launched;
@@ -75,10 +76,16 @@ absl::StatusOr<Launched> DirectLauncher::Start(const LaunchRequest& request) {
     Clear(made);
     return ready;
   }
-  Attempt& attempt = attempts_.emplace(key, std::move(made)).first->second;
+  attempts_.emplace(key, std::move(made));
+  return launched;
+}
+
+absl::StatusOr<Launched> DirectLauncher::Start(const LaunchRequest& request) {
+  PARAM_ASSIGN_OR_RETURN(Launched launched, Open(request));
+  Attempt& attempt = attempts_.at(request.key);
   std::vector<pid_t> pids;
   for (const RankLaunch& rank : request.ranks) {
-    const absl::StatusOr<pid_t> pid = SpawnRank(key, attempt, rank);
+    const absl::StatusOr<pid_t> pid = SpawnRank(request.key, attempt, rank, {});
     if (pid.ok()) {
       launched.pids[rank.rank] = *pid;
       pids.push_back(*pid);
@@ -90,8 +97,28 @@ absl::StatusOr<Launched> DirectLauncher::Start(const LaunchRequest& request) {
   return launched;
 }
 
+absl::StatusOr<pid_t> DirectLauncher::Spawn(const AttemptKey& key, const RankLaunch& rank,
+                                            const std::vector<std::string>& env) {
+  const auto attempt = attempts_.find(key);
+  if (attempt == attempts_.end()) return absl::NotFoundError("the attempt does not run here");
+  PARAM_ASSIGN_OR_RETURN(const pid_t pid, SpawnRank(key, attempt->second, rank, env));
+  parts_.run_file->Add({pid}, attempt->second.folder);
+  return pid;
+}
+
+std::string DirectLauncher::Folder(const AttemptKey& key) const {
+  const auto attempt = attempts_.find(key);
+  return attempt == attempts_.end() ? "" : attempt->second.folder;
+}
+
+void DirectLauncher::Start(const StartDaemon& wanted) {
+  events_->OnDaemonEnded(
+      {wanted.key, wanted.host, 1, "the attempt was not started by a launcher with daemons"});
+}
+
 absl::StatusOr<pid_t> DirectLauncher::SpawnRank(const AttemptKey& key, Attempt& attempt,
-                                                const RankLaunch& launch) {
+                                                const RankLaunch& launch,
+                                                const std::vector<std::string>& env) {
   int ends[2] = {-1, -1};
   if (::pipe2(ends, O_CLOEXEC) != 0) return ErrnoStatus(errno, "pipe");
   Fd read_end(ends[0]);
@@ -108,6 +135,7 @@ absl::StatusOr<pid_t> DirectLauncher::SpawnRank(const AttemptKey& key, Attempt& 
                   .error_fd = -1,
                   .directory = attempt.scratch,
                   .tag = tag};
+  for (const std::string& entry : env) SetVariable(&command.env, entry);
   command.env.push_back(absl::StrCat("PARAM_WORKER_SOCKET=", attempt.folder, "/s"));
   command.env.push_back(absl::StrCat("PARAM_WORKER_TOKEN=", launch.token));
   command.env.push_back(tag);

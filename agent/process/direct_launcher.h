@@ -1,5 +1,6 @@
 #pragma once
-// The launcher "direct": the agent spawns its ranks itself.
+// The launcher "direct": the agent spawns its ranks itself, at once. Open() and Spawn() are its two
+// halves, for launchers that spawn later.
 
 #include <cstdint>
 #include <map>
@@ -47,9 +48,20 @@ class DirectLauncher final : public Launcher {
   DirectLauncher& operator=(const DirectLauncher&) = delete;
 
   absl::StatusOr<Launched> Start(const LaunchRequest& request) override;
+  // Makes the attempt's folder and socket. Starts nothing: Launched names no rank.
+  absl::StatusOr<Launched> Open(const LaunchRequest& request);
+  // One rank of an open attempt, with `env` ("K=V") besides what every worker gets.
+  absl::StatusOr<pid_t> Spawn(const AttemptKey& key, const RankLaunch& rank,
+                              const std::vector<std::string>& env);
+  // The attempt's folder; "" when it is not open.
+  std::string Folder(const AttemptKey& key) const;
   void Send(const RankKey& rank, std::string line) override;
   void Signal(const RankKey& rank, int signal) override;
+  void Abort(const AttemptKey&) override {}  // it runs nothing but ranks
+  bool IsGone(const AttemptKey&) const override { return true; }
   void Release(const AttemptKey& key) override;
+  void Start(const StartDaemon& wanted) override;
+  void Ended(const DaemonEnded&) override {}
 
  private:
   struct Rank {
@@ -65,7 +77,8 @@ class DirectLauncher final : public Launcher {
     std::map<int, Rank> ranks;
   };
   absl::Status MakeFolder(const LaunchRequest& request, Attempt* attempt, std::string* script);
-  absl::StatusOr<pid_t> SpawnRank(const AttemptKey& key, Attempt& attempt, const RankLaunch& rank);
+  absl::StatusOr<pid_t> SpawnRank(const AttemptKey& key, Attempt& attempt, const RankLaunch& rank,
+                                  const std::vector<std::string>& env);
   // False once there is nothing to read for now.
   bool ReadOutput(const RankKey& key, Rank& rank);
   void OnExit(const RankKey& key, int wait_status);

@@ -1,5 +1,9 @@
 #include "agent/process/inventory.h"
 
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -117,6 +121,42 @@ std::vector<Nic> ReadNics(const std::string& root) {
   return nics;
 }
 
+int PrefixBits(const unsigned char* mask, std::size_t bytes) {
+  int bits = 0;
+  for (std::size_t i = 0; i < bytes; ++i) bits += __builtin_popcount(mask[i]);
+  return bits;
+}
+
+// Of the interfaces that are up.
+std::vector<NetAddress> OwnAddresses() {
+  std::vector<NetAddress> addresses;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return addresses;
+  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+    if (each->ifa_addr == nullptr || each->ifa_netmask == nullptr) continue;
+    if ((each->ifa_flags & IFF_UP) == 0) continue;
+    const int family = each->ifa_addr->sa_family;
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    int prefix = 0;
+    if (family == AF_INET) {
+      const auto* const address = reinterpret_cast<const sockaddr_in*>(each->ifa_addr);
+      const auto* const mask = reinterpret_cast<const sockaddr_in*>(each->ifa_netmask);
+      ::inet_ntop(family, &address->sin_addr, text.data(), text.size());
+      prefix = PrefixBits(reinterpret_cast<const unsigned char*>(&mask->sin_addr), 4);
+    } else if (family == AF_INET6) {
+      const auto* const address = reinterpret_cast<const sockaddr_in6*>(each->ifa_addr);
+      const auto* const mask = reinterpret_cast<const sockaddr_in6*>(each->ifa_netmask);
+      ::inet_ntop(family, &address->sin6_addr, text.data(), text.size());
+      prefix = PrefixBits(mask->sin6_addr.s6_addr, 16);
+    } else {
+      continue;
+    }
+    addresses.push_back({each->ifa_name, text.data(), prefix});
+  }
+  ::freeifaddrs(list);
+  return addresses;
+}
+
 }  // namespace
 
 Inventory ReadInventory(const InventorySource& source) {
@@ -135,6 +175,8 @@ Inventory ReadInventory(const InventorySource& source) {
       absl::StrCat(root, "/sys/devices/system/cpu/cpu", first_cpu, "/cpufreq/scaling_governor"));
   inventory.nics = ReadNics(root);
   inventory.cpus = source.cpus;
+  inventory.addresses = source.addresses;
+  inventory.network_id = source.network_id;
   return inventory;
 }
 
@@ -149,6 +191,9 @@ InventorySource ThisMachine() {
       if (CPU_ISSET(static_cast<std::size_t>(cpu), &set)) source.cpus.push_back(cpu);
     }
   }
+  source.addresses = OwnAddresses();
+  std::error_code error;  // without /proc it is nobody's namespace
+  source.network_id = fs::read_symlink("/proc/self/ns/net", error).string();
   return source;
 }
 

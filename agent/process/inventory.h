@@ -13,6 +13,8 @@ struct InventorySource {
   std::string root;       // "" for the machine's own files; tests give a folder
   std::string hostname;   // as the kernel says
   std::vector<int> cpus;  // this process's affinity
+  std::vector<NetAddress> addresses = {};
+  std::string network_id = "";  // of this process's network namespace
 };
 
 // What cannot be read stays empty or 0: an inventory never fails. Backends are not part of it.

@@ -62,10 +62,9 @@ int RunFile::ClearLeftovers(const Log& log) {
       // Only what we make: never a foreign path that got into the file.
       if (!absl::StartsWith(folder.filename().string(), "param-")) continue;
       std::error_code ignored;  // it may be gone
-      std::filesystem::remove(folder / "s", ignored);
-      std::filesystem::remove(folder / "script", ignored);
-      std::filesystem::remove(folder / std::string(kSocketFolderLock), ignored);
-      std::filesystem::remove(folder, ignored);
+      if (std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) {
+        std::filesystem::remove_all(folder, ignored);  // with what an MPI library keeps there
+      }
     }
   }
   if (killed > 0) log.Warn("killed what a former agent left behind", {F("processes", killed)});

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "agent/backend/variables.h"
 
@@ -17,6 +18,24 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& envir
   }
   std::sort(kept.begin(), kept.end());
   return kept;
+}
+
+std::string Variable(const std::vector<std::string>& environment, absl::string_view name) {
+  for (const std::string& entry : environment) {
+    const std::size_t equals = entry.find('=');
+    if (equals != std::string::npos && absl::string_view(entry).substr(0, equals) == name) {
+      return entry.substr(equals + 1);
+    }
+  }
+  return "";
+}
+
+void SetVariable(std::vector<std::string>* environment, std::string entry) {
+  const absl::string_view name = absl::string_view(entry).substr(0, entry.find('=') + 1);
+  std::erase_if(*environment, [name](const std::string& each) {
+    return absl::string_view(each).substr(0, name.size()) == name;
+  });
+  environment->push_back(std::move(entry));
 }
 
 std::vector<std::string> OwnEnvironment() {

@@ -15,4 +15,10 @@ std::vector<std::string> WorkerEnvironment(const std::vector<std::string>& envir
 // The process's own.
 std::vector<std::string> OwnEnvironment();
 
+// The value of a variable in "K=V" entries; "" when it is not there.
+std::string Variable(const std::vector<std::string>& environment, absl::string_view name);
+
+// Puts "K=V" in the place of whatever K was before.
+void SetVariable(std::vector<std::string>* environment, std::string entry);
+
 }  // namespace param::agent

@@ -116,6 +116,7 @@ bool WorkerSocket::Read(const std::shared_ptr<Connection>& connection) {
   if (got < 0 && errno == EAGAIN) return false;
   if (got <= 0) {
     Close(connection);
+    if (connection->rank >= 0 && callbacks_.closed) callbacks_.closed(connection->rank);
     return false;
   }
   piece.resize(static_cast<std::size_t>(got));

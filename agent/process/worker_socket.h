@@ -37,6 +37,8 @@ class WorkerSocket {
     std::function<void(int rank)> connected;
     std::function<void(int rank, const std::vector<std::string>& lines)> lines;
     std::function<void(int rank, const absl::Status& why)> bad_stream;
+    // The other end closed it. Empty: nobody cares.
+    std::function<void(int rank)> closed = nullptr;
   };
   // Listens at `path`. `reactor` and `log` outlive this.
   static absl::StatusOr<std::unique_ptr<WorkerSocket>> Listen(Reactor& reactor, const Log& log,

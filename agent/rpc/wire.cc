@@ -32,6 +32,7 @@ void BackendToWire(const BackendStatus& status, v1::BackendStatus* wire) {
   wire->set_preference(status.preference);
   wire->set_rank_per_device(status.rank_per_device);
   wire->set_device_memory_bytes(status.device_memory_bytes);
+  wire->set_launcher(status.launcher);
 }
 
 void InventoryToWire(const Inventory& inventory, v1::Inventory* wire) {
@@ -58,6 +59,13 @@ void InventoryToWire(const Inventory& inventory, v1::Inventory* wire) {
     (*wire->mutable_libraries())[name] = version;
   }
   for (const int cpu : inventory.cpus) wire->add_cpus(cpu);
+  for (const NetAddress& address : inventory.addresses) {
+    v1::NetAddress* const each = wire->add_addresses();
+    each->set_interface(address.interface);
+    each->set_address(address.address);
+    each->set_prefix(address.prefix);
+  }
+  wire->set_network_id(inventory.network_id);
 }
 
 // One overload per kind of UpMessage.
@@ -88,6 +96,30 @@ void Fill(const AttemptEnded& ended, v1::FromAgent* wire) {
 }
 void Fill(const Inventory& inventory, v1::FromAgent* wire) {
   InventoryToWire(inventory, wire->mutable_inventory());
+}
+void Fill(const StartDaemon& wanted, v1::FromAgent* wire) {
+  v1::StartDaemon* const out = wire->mutable_start_daemon();
+  *out->mutable_key() = KeyToWire(wanted.key);
+  out->set_host(wanted.host);
+  for (const std::string& arg : wanted.args) out->add_args(arg);
+}
+void Fill(const DaemonEnded& ended, v1::FromAgent* wire) {
+  v1::DaemonEnded* const out = wire->mutable_daemon_ended();
+  *out->mutable_key() = KeyToWire(ended.key);
+  out->set_host(ended.host);
+  out->set_exit_code(ended.exit_code);
+  out->set_cause(ended.cause);
+}
+
+LaunchPlan PlanFromWire(const v1::LaunchPlan& wire) {
+  LaunchPlan plan;
+  for (const v1::LaunchHost& host : wire.hosts()) {
+    plan.hosts.push_back({host.host(), host.node(), host.slots()});
+  }
+  plan.head_addresses.assign(wire.head_addresses().begin(), wire.head_addresses().end());
+  plan.interface = wire.interface();
+  plan.yield_when_idle = wire.yield_when_idle();
+  return plan;
 }
 
 CpuShare ShareFromWire(const v1::CpuShare& wire) {
@@ -126,6 +158,7 @@ absl::StatusOr<StartAttempt> StartFromWire(const v1::StartAttempt& wire) {
   for (const auto& [phase, ns] : wire.phase_deadlines_ns()) start.phase_deadlines_ns[phase] = ns;
   start.fake_script = wire.fake_script();
   start.cpus.assign(wire.cpus().begin(), wire.cpus().end());
+  start.plan = PlanFromWire(wire.plan());
   return start;
 }
 
@@ -176,6 +209,14 @@ absl::StatusOr<DownMessage> FromWire(const v1::ToAgent& message) {
       return HeartbeatReply{message.heartbeat().time_ns()};
     case v1::ToAgent::kCpuShare:
       return ShareFromWire(message.cpu_share());
+    case v1::ToAgent::kStartDaemon:
+      return StartDaemon{
+          KeyFromWire(message.start_daemon().key()),
+          message.start_daemon().host(),
+          {message.start_daemon().args().begin(), message.start_daemon().args().end()}};
+    case v1::ToAgent::kDaemonEnded:
+      return DaemonEnded{KeyFromWire(message.daemon_ended().key()), message.daemon_ended().host(),
+                         message.daemon_ended().exit_code(), message.daemon_ended().cause()};
     case v1::ToAgent::KIND_NOT_SET:
       break;
   }

@@ -12,11 +12,13 @@
 #include <cstdlib>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/backend/probe.h"
 #include "agent/worker/channel.h"
+#include "agent/worker/launch_helper.h"
 #include "agent/worker/runner.h"
 #include "proto/base/version.h"
 
@@ -29,6 +31,13 @@ constexpr char kHelp[] =
   param-worker                 run as a rank; PARAM_WORKER_SOCKET names the agent's socket and
                                PARAM_WORKER_TOKEN proves who this is
   param-worker --probe FILE    load the backend FILE and print one JSON line about it
+  param-worker --follow PROGRAM NAME [ARGUMENT]...
+                               become PROGRAM, called NAME, and die with the agent
+  param-worker --launch-rank VARIABLE
+  param-worker --launch-daemon HOST COMMAND...
+                               started by mpirun: have the agent run the rank that VARIABLE says,
+                               or start the daemon on HOST, and wait; PARAM_LAUNCH_SOCKET and
+                               PARAM_LAUNCH_TOKEN lead to the agent
   param-worker --version
   param-worker --help
 
@@ -41,17 +50,6 @@ bool FollowParent() {
   const pid_t parent = getppid();
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   return getppid() == parent;
-}
-
-// The value of a variable, which is gone afterwards: children and backends do not see it, nor does
-// who looks at this process from outside.
-std::string TakeVariable(const char* name) {
-  char* const value = std::getenv(name);
-  if (value == nullptr) return "";
-  const std::string text = value;
-  std::fill(value, value + text.size(), 'x');
-  unsetenv(name);
-  return text;
 }
 
 // A backend that runs wild neither fills the disk nor leaves a core file: a write past the limit
@@ -94,9 +92,32 @@ int RunRank() {
   Exit(RunWorker(channel));
 }
 
+int Complain(const absl::Status& status) {
+  std::fprintf(stderr, "param-worker: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? kWorkerUsage : kWorkerOrphan;
+}
+
+// A helper ends as what it stood for did.
+int EndLike(const absl::StatusOr<line::LaunchEnd>& end) {
+  if (!end.ok()) return Complain(end.status());
+  if (!end->text.empty()) std::fprintf(stderr, "%s\n", end->text.c_str());
+  std::fflush(nullptr);
+  if (end->signal == 0) return end->exit_code;
+  const rlimit none = {0, 0};
+  setrlimit(RLIMIT_CORE, &none);
+  std::signal(end->signal, SIG_DFL);  // NOLINT(cert-err33-c): the exit status says it then
+  std::raise(end->signal);            // NOLINT(cert-err33-c): the same
+  return 128 + end->signal;
+}
+
 int Main(int argc, char** argv) {
-  if (!FollowParent()) return kWorkerOrphan;
   const std::string first = argc > 1 ? argv[1] : "";
+  const std::vector<std::string> rest(argv + std::min(argc, 2), argv + argc);
+  // Their parent is a launcher, which may start them on a thread that ends before them.
+  if (argc == 3 && first == "--launch-rank") return EndLike(HelpRank(rest[0]));
+  if (first == "--launch-daemon") return EndLike(HelpDaemon(rest));
+  if (!FollowParent()) return kWorkerOrphan;
+  if (first == "--follow") return Complain(BecomeProgram(rest));
   if (argc == 1) return RunRank();
   if (argc == 2 && first == "--version") {
     std::printf("param-worker %s (%s, %s)\n", std::string(Version()).c_str(),

@@ -81,6 +81,7 @@ absl::StatusOr<v1::JobSpec> SpecOfArguments(const Context& context) {
   spec.set_name(args.Text("name"));
   spec.set_no_wait(args.IsOn("no-wait"));
   spec.set_source("cli");
+  spec.set_interface(args.Text("interface"));
   PARAM_RETURN_IF_ERROR(AddDeadlines(context, &spec));
   if (args.Has("fake-script")) {
     PARAM_ASSIGN_OR_RETURN(*spec.mutable_fake_script(), ReadFile(args.Text("fake-script")),
@@ -147,6 +148,9 @@ std::vector<Flag> JobFlags() {
        .help = "repeat an attempt that was lost to a dead agent (default: 0)"},
       {.name = "name", .value = "TEXT", .help = "a name of your own, shown in lists"},
       {.name = "detach", .value = "", .help = "print the job's id and return at once"},
+      {.name = "interface",
+       .value = "NIC",
+       .help = "what traffic between ranks goes over, as eth0 or 10.0.0.0/24 (default: chosen)"},
       {.name = "no-wait", .value = "", .help = "reject the job if it cannot start now"},
       {.name = "deadline",
        .value = "PHASE=DURATION",

@@ -114,6 +114,7 @@ std::string SubmittedCommand(const v1::JobSpec& spec) {
   if (spec.ranks_per_node() > 0) {
     absl::StrAppend(&line, " --ranks-per-node ", spec.ranks_per_node());
   }
+  if (!spec.interface().empty()) absl::StrAppend(&line, " --interface ", spec.interface());
   if (!spec.backend().empty() && spec.backend() != "auto") {
     absl::StrAppend(&line, " --backend ", ShellWord(spec.backend()));
   }

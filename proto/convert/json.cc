@@ -132,6 +132,7 @@ Json JobJson(const v1::Job& job) {
             {"timeout_ns", spec.timeout_ns()},
             {"retries", spec.retries()},
             {"no_wait", spec.no_wait()},
+            {"interface", spec.interface()},
             {"phase_deadlines_ns", MapJson(spec.phase_deadlines_ns())}}}};
 }
 

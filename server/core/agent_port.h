@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "server/core/job.h"
+#include "server/core/launch_plan.h"
 #include "server/core/node.h"
 
 namespace param {
@@ -27,6 +28,20 @@ struct StartAttempt {
   std::map<std::string, std::int64_t> phase_deadlines_ns;
   std::string fake_script;
   std::vector<int> cpus;
+  LaunchPlan plan;  // for launchers that need one
+};
+// The head's launcher wants its daemon on this node.
+struct StartDaemon {
+  AttemptKey key;
+  std::string host;
+  std::vector<std::string> args;
+};
+// To the head: what became of a daemon that it wanted.
+struct DaemonEnded {
+  AttemptKey key;
+  std::string host;
+  int exit_code = 0;
+  std::string cause;
 };
 struct StopAttempt {
   AttemptKey key;
@@ -46,7 +61,8 @@ struct EventsAck {
 struct ShareChanged {
   CpuShare share;
 };
-using ToAgent = std::variant<StartAttempt, StopAttempt, ExchangeAll, EventsAck, ShareChanged>;
+using ToAgent = std::variant<StartAttempt, StopAttempt, ExchangeAll, EventsAck, ShareChanged,
+                             StartDaemon, DaemonEnded>;
 
 // One connected agent. Send never blocks and never calls back inline; messages arrive in order or
 // the session ends. Close ends the session with a status that the agent shows.

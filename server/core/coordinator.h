@@ -83,6 +83,12 @@ class Coordinator {
   void ExchangePart(const AgentSession* session, const AttemptKey& key, std::uint64_t round,
                     const std::vector<int>& ranks, std::vector<std::string> data);
   void AttemptEnded(const AgentSession* session, const AttemptKey& key);
+  // The head of an attempt wants its launcher's daemon on a host of the attempt.
+  void StartDaemon(const AgentSession* session, const AttemptKey& key, const std::string& host,
+                   std::vector<std::string> args);
+  // A daemon has ended or could not be started; `cause` of all but exit code 0.
+  void DaemonEnded(const AgentSession* session, const AttemptKey& key, const std::string& host,
+                   int exit_code, const std::string& cause);
   void InventoryChanged(const AgentSession* session, Inventory inventory, std::string json);
 
   // ---- time ----
@@ -124,7 +130,7 @@ class Coordinator {
   void Schedule();
   void StartPlaced(const Placement& placement);
   void SendStart(OpenJob& open);
-  void SendStartTo(const OpenJob& open, NodeEntry& node);
+  void SendStartTo(OpenJob& open, NodeEntry& node);
   void SetReason(OpenJob& open, const std::string& reason);
   void ReportQueue();
 
@@ -142,6 +148,10 @@ class Coordinator {
   void SaveNode(NodeEntry& node, Reply<NodeView> reply);
   void ShareCores();
   void ReportNode(const NodeEntry& node);
+
+  // launchers with a head node (coordinator_launch.cc)
+  absl::Status PlanLaunchOf(OpenJob& open);
+  void BlameLostNode(OpenJob& open);
 
   // recovery (coordinator_recovery.cc)
   absl::Status RecoverJob(Job job);

@@ -66,7 +66,7 @@ void Coordinator::Reconcile(NodeEntry& node, Welcome& welcome) {
       // The word to start never arrived, or was lost with the agent before anything came of it.
       post_([this, key = open->state->key(), name] {
         NodeEntry* back = nodes_.Find(name);
-        const OpenJob* waiting = FindOpen(key);
+        OpenJob* waiting = FindOpen(key);
         if (back == nullptr || back->session == nullptr || waiting == nullptr) return;
         if (!waiting->stopping) SendStartTo(*waiting, *back);
       });
@@ -182,6 +182,7 @@ void Coordinator::EventsStored(const AttemptKey& key, const std::vector<RankEven
     job_changed |= effects->timeline_changed;
     progress |= effects->progress;
   }
+  BlameLostNode(*open);
   AckApplied(*open, ranks);
   if (job_changed) writes.push_back(PutJob{open->job});
   StoreConcluded(*open, concluded, std::move(writes));

@@ -82,6 +82,7 @@ absl::Status Coordinator::Validate(const JobSpec& spec, Job& job, std::vector<Ca
     PARAM_RETURN_IF_ERROR(InRange(absl::StrCat("deadline of ", phase), deadline, 1, INT64_MAX / 2));
   }
   PARAM_RETURN_IF_ERROR(CheckNodeNames(spec));
+  PARAM_RETURN_IF_ERROR(CheckInterface(spec.interface));
   PARAM_ASSIGN_OR_RETURN(std::vector<Case> planned, ExpandCases(*bench, spec.params));
   for (Case& each : planned) {
     CaseRecord record;
@@ -414,6 +415,9 @@ void Coordinator::Requeue(OpenJob& open, std::vector<Write> writes) {
   open.unstored.clear();
   open.state.reset();
   open.exchange.reset();
+  open.relay.reset();
+  open.launcher.clear();
+  open.plan = LaunchPlan{};
   open.accepted.clear();
   open.done.clear();
   open.published = 0;

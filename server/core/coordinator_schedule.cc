@@ -70,6 +70,15 @@ void Coordinator::StartPlaced(const Placement& placement) {
   open.state = std::make_unique<AttemptState>(*open.bench, AttemptKey{job.job_id, job.attempt},
                                               std::move(rank_nodes), open.cases);
   open.exchange = std::make_unique<ExchangeTable>(job.ranks);
+  if (const absl::Status planned = PlanLaunchOf(open); !planned.ok()) {
+    open.state->FailUnfinished(Failure{std::string(CodeName(planned.code())), "place", "", -1,
+                                       std::string(planned.message()), "", 0});
+    open.stopping = true;
+  }
+  open.relay.reset();
+  if (open.launcher != "direct") {
+    open.relay = std::make_unique<LaunchRelay>(HostsOf(open.attempt.ranks));
+  }
   open.accepted.assign(static_cast<std::size_t>(job.ranks), 0);
   if (job.attempt == 1) observer_.JobPlaced(job);
   log_.Info("job placed", {F("job", job.job_id), F("attempt", job.attempt),
@@ -109,7 +118,13 @@ void Coordinator::SendStart(OpenJob& open) {
   }
 }
 
-void Coordinator::SendStartTo(const OpenJob& open, NodeEntry& node) {
+void Coordinator::SendStartTo(OpenJob& open, NodeEntry& node) {
+  if (open.launcher.empty()) {  // the attempt of a coordinator before this one
+    if (const absl::Status planned = PlanLaunchOf(open); !planned.ok()) {
+      LoseNode(open, node.record.node, absl::StrCat("start again: ", planned.message()));
+      return;
+    }
+  }
   StartAttempt start;
   start.key = open.state->key();
   start.benchmark = open.job.spec.benchmark;
@@ -121,7 +136,8 @@ void Coordinator::SendStartTo(const OpenJob& open, NodeEntry& node) {
   start.rank_nodes = open.state->nodes();
   start.device_backend = open.device_backend;
   start.comm_backends = open.comm_backends;
-  start.launcher = "direct";
+  start.launcher = open.launcher;
+  start.plan = open.plan;
   start.cases = open.cases;
   start.phase_deadlines_ns = open.job.spec.phase_deadlines_ns;
   start.fake_script = open.job.spec.fake_script;

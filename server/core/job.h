@@ -36,6 +36,7 @@ struct JobSpec {
   std::map<std::string, std::int64_t> phase_deadlines_ns;
   std::string fake_script;
   std::string source = "cli";
+  std::string interface;  // for traffic between ranks; "": chosen
   friend bool operator==(const JobSpec&, const JobSpec&) = default;
 };
 

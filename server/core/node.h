@@ -24,11 +24,18 @@ struct BackendStatus {
   int preference = 0;                    // auto takes the highest usable; 0: only by name
   bool rank_per_device = false;          // one rank per device unless asked otherwise
   std::int64_t device_memory_bytes = 0;  // of the smallest device; 0: the host's memory
+  std::string launcher;                  // what starts ranks that use it; "": direct
 };
 
 struct Nic {
   std::string name, driver, state;
   std::int64_t speed_bits_per_second = 0;
+};
+
+// An address that a node has on one of its interfaces.
+struct NetAddress {
+  std::string interface, address;
+  int prefix = 0;  // bits of the network's part
 };
 
 struct Inventory {
@@ -37,6 +44,8 @@ struct Inventory {
   std::int64_t memory_bytes = 0;
   std::vector<int> cpus;  // the agent's affinity
   std::vector<Nic> nics;
+  std::vector<NetAddress> addresses;
+  std::string network_id;  // of the network namespace: the same loopback, with the boot id
   std::vector<BackendStatus> backends;
   std::map<std::string, std::string> libraries;
 };

@@ -23,6 +23,9 @@ struct Coordinator::OpenJob {
   Attempt attempt;
   std::string device_backend;
   std::vector<std::string> comm_backends;
+  std::string launcher;                 // "": not planned yet
+  LaunchPlan plan;                      // of a launcher with a head node
+  std::unique_ptr<LaunchRelay> relay;   // the same; null for others
   std::vector<std::uint64_t> accepted;  // by rank: highest event on its way to the store
   std::vector<std::shared_ptr<const CaseRecord>> done;  // ended cases, in order of ending
   std::size_t published = 0;                            // of them are stored and were fanned out

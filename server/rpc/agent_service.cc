@@ -176,6 +176,18 @@ void SessionReactor::Handle(const RpcContext& context,
       context.coordinator.InventoryChanged(session.get(), InventoryFromProto(message.inventory()),
                                            InventoryJson(message.inventory()));
       break;
+    case v1::FromAgent::kStartDaemon: {
+      const v1::StartDaemon& wanted = message.start_daemon();
+      context.coordinator.StartDaemon(session.get(), KeyFromProto(wanted.key()), wanted.host(),
+                                      {wanted.args().begin(), wanted.args().end()});
+      break;
+    }
+    case v1::FromAgent::kDaemonEnded: {
+      const v1::DaemonEnded& ended = message.daemon_ended();
+      context.coordinator.DaemonEnded(session.get(), KeyFromProto(ended.key()), ended.host(),
+                                      ended.exit_code(), ended.cause());
+      break;
+    }
     case v1::FromAgent::KIND_NOT_SET:
       break;  // a newer agent's message; it also speaks the older ones
   }

@@ -77,6 +77,7 @@ void SpecToProto(const JobSpec& from, v1::JobSpec* to) {
   to->mutable_phase_deadlines_ns()->insert(from.phase_deadlines_ns.begin(),
                                            from.phase_deadlines_ns.end());
   to->set_fake_script(from.fake_script);
+  to->set_interface(from.interface);
   to->set_source(from.source);
 }
 
@@ -127,6 +128,7 @@ BackendStatus BackendFromProto(const v1::BackendStatus& from) {
   to.preference = from.preference();
   to.rank_per_device = from.rank_per_device();
   to.device_memory_bytes = from.device_memory_bytes();
+  to.launcher = from.launcher();
   return to;
 }
 
@@ -145,6 +147,7 @@ void BackendToProto(const BackendStatus& from, v1::BackendStatus* to) {
   to->set_preference(from.preference);
   to->set_rank_per_device(from.rank_per_device);
   to->set_device_memory_bytes(from.device_memory_bytes);
+  to->set_launcher(from.launcher);
 }
 
 void InventoryToProto(const Inventory& from, v1::Inventory* to) {
@@ -165,6 +168,13 @@ void InventoryToProto(const Inventory& from, v1::Inventory* to) {
     out->set_state(nic.state);
     out->set_speed_bits_per_second(nic.speed_bits_per_second);
   }
+  for (const NetAddress& address : from.addresses) {
+    v1::NetAddress* out = to->add_addresses();
+    out->set_interface(address.interface);
+    out->set_address(address.address);
+    out->set_prefix(address.prefix);
+  }
+  to->set_network_id(from.network_id);
   for (const BackendStatus& backend : from.backends) BackendToProto(backend, to->add_backends());
   to->mutable_libraries()->insert(from.libraries.begin(), from.libraries.end());
 }
@@ -193,6 +203,17 @@ void StartToProto(const StartAttempt& from, v1::StartAttempt* to) {
                                            from.phase_deadlines_ns.end());
   to->set_fake_script(from.fake_script);
   to->mutable_cpus()->Assign(from.cpus.begin(), from.cpus.end());
+  v1::LaunchPlan* const plan = to->mutable_plan();
+  for (const LaunchHost& host : from.plan.hosts) {
+    v1::LaunchHost* const out = plan->add_hosts();
+    out->set_host(host.host);
+    out->set_node(host.node);
+    out->set_slots(host.slots);
+  }
+  plan->mutable_head_addresses()->Assign(from.plan.head_addresses.begin(),
+                                         from.plan.head_addresses.end());
+  plan->set_interface(from.plan.interface);
+  plan->set_yield_when_idle(from.plan.yield_when_idle);
 }
 
 struct ToAgentVisitor {
@@ -213,6 +234,17 @@ struct ToAgentVisitor {
     KeyToProto(from.key, entry->mutable_key());
     entry->set_rank(from.rank);
     entry->set_seq(from.seq);
+  }
+  void operator()(const StartDaemon& from) const {
+    KeyToProto(from.key, out.mutable_start_daemon()->mutable_key());
+    out.mutable_start_daemon()->set_host(from.host);
+    out.mutable_start_daemon()->mutable_args()->Assign(from.args.begin(), from.args.end());
+  }
+  void operator()(const DaemonEnded& from) const {
+    KeyToProto(from.key, out.mutable_daemon_ended()->mutable_key());
+    out.mutable_daemon_ended()->set_host(from.host);
+    out.mutable_daemon_ended()->set_exit_code(from.exit_code);
+    out.mutable_daemon_ended()->set_cause(from.cause);
   }
   void operator()(const ShareChanged& from) const {
     ShareToProto(from.share, out.mutable_cpu_share());
@@ -270,6 +302,7 @@ JobSpec SpecFromProto(const v1::JobSpec& spec) {
   out.no_wait = spec.no_wait();
   out.phase_deadlines_ns = {spec.phase_deadlines_ns().begin(), spec.phase_deadlines_ns().end()};
   out.fake_script = spec.fake_script();
+  out.interface = spec.interface();
   out.source = spec.source().empty() ? "cli" : spec.source();
   return out;
 }
@@ -365,6 +398,10 @@ Inventory InventoryFromProto(const v1::Inventory& from) {
   for (const v1::BackendStatus& backend : from.backends()) {
     to.backends.push_back(BackendFromProto(backend));
   }
+  for (const v1::NetAddress& address : from.addresses()) {
+    to.addresses.push_back({address.interface(), address.address(), address.prefix()});
+  }
+  to.network_id = from.network_id();
   to.libraries = TextMap(from.libraries());
   return to;
 }

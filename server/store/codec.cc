@@ -109,7 +109,8 @@ std::string SpecJson(const JobSpec& spec) {
        {"no_wait", spec.no_wait},
        {"phase_deadlines_ns", spec.phase_deadlines_ns},
        {"fake_script", spec.fake_script},
-       {"source", spec.source}});
+       {"source", spec.source},
+       {"interface", spec.interface}});
 }
 
 absl::StatusOr<JobSpec> ParseSpec(absl::string_view json) {
@@ -133,6 +134,7 @@ absl::StatusOr<JobSpec> ParseSpec(absl::string_view json) {
         in.at("phase_deadlines_ns").get<std::map<std::string, std::int64_t>>();
     spec.fake_script = in.at("fake_script").get<std::string>();
     spec.source = in.at("source").get<std::string>();
+    spec.interface = in.value("interface", "");  // later than the first jobs
     return spec;
   });
 }

@@ -84,6 +84,7 @@ inline Job FullJob(const std::string& id) {
   job.spec.phase_deadlines_ns = {{"spawn", 5}, {"timed", 9'007'199'254'740'993}};
   job.spec.fake_script = "latency 1us\n";
   job.spec.source = "schedule";
+  job.spec.interface = "ib0";
   job.state = JobState::kFailed;
   job.reason = "worker died";
   job.nodes = {"n2", "n1", "n3"};

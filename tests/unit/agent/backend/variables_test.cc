@@ -31,6 +31,19 @@ TEST(VariablesTest, EverythingElseStaysOutside) {
   }
 }
 
+TEST(VariablesTest, WhatALauncherTellsItsRanksIsNeitherTakenOverNorRecorded) {
+  for (const char* const name :
+       {"OMPI_COMM_WORLD_RANK", "OMPI_COMMAND", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_vpid",
+        "OMPI_UNIVERSE_SIZE", "PMIX_RANK", "PMIX_SERVER_URI2", "OMPI_MCA_plm_rsh_agent"}) {
+    EXPECT_FALSE(ReachesWorker(name)) << name;
+    EXPECT_FALSE(IsRecordedVariable(name)) << name;
+  }
+  for (const char* const name :
+       {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_mpi_yield_when_idle", "PMIX_MCA_psec"}) {
+    EXPECT_TRUE(IsRecordedVariable(name)) << name;
+  }
+}
+
 TEST(VariablesTest, NamesThatSpeakOfSecretsAreKnown) {
   EXPECT_TRUE(MayHoldSecret("OMPI_MCA_orte_precondition_transports"));
   EXPECT_TRUE(MayHoldSecret("PMIX_SECURITY_TOKEN"));

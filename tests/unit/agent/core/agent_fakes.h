@@ -28,7 +28,7 @@ class FakeLauncher final : public Launcher {
       if (fails != spawn_failures.end()) {
         launched.failed[rank.rank] = fails->second;
       } else {
-        launched.pids[rank.rank] = 1000 + rank.rank;
+        launched.pids[rank.rank] = spawns_later ? 0 : 1000 + rank.rank;
       }
     }
     return launched;
@@ -38,7 +38,11 @@ class FakeLauncher final : public Launcher {
     if (message.ok()) sent[rank.rank].push_back(*std::move(message));
   }
   void Signal(const RankKey& rank, int signal) override { signals[rank.rank].push_back(signal); }
+  void Abort(const AttemptKey& key) override { aborted.push_back(key); }
+  bool IsGone(const AttemptKey&) const override { return is_gone; }
   void Release(const AttemptKey& key) override { released.push_back(key); }
+  void Start(const StartDaemon& wanted) override { daemons.push_back(wanted); }
+  void Ended(const DaemonEnded& ended) override { ended_daemons.push_back(ended); }
 
   template <typename Message>
   std::vector<Message> SentTo(int rank) {
@@ -55,7 +59,11 @@ class FakeLauncher final : public Launcher {
   std::map<int, std::string> tokens;
   std::map<int, std::vector<line::FromAgent>> sent;
   std::map<int, std::vector<int>> signals;
-  std::vector<AttemptKey> released;
+  std::vector<AttemptKey> aborted, released;
+  std::vector<StartDaemon> daemons;
+  std::vector<DaemonEnded> ended_daemons;
+  bool is_gone = true;
+  bool spawns_later = false;
 };
 
 class FakeUplink final : public Uplink {

@@ -420,5 +420,47 @@ TEST_F(AgentTest, ACrashMakesTheDeviceSuspect) {
   EXPECT_THAT(observer_.outcomes, ElementsAre("failed"));
 }
 
+TEST_F(AgentTest, DaemonsAreRelayedBetweenLauncherAndCoordinator) {
+  Register();
+  agent_.OnMessage(GemmAttempt(1, 1, 1));
+  agent_.OnDaemonWanted({key_, "pnode1", {"orted"}});
+  ASSERT_THAT(uplink_.Sent<StartDaemon>(), SizeIs(1));
+  EXPECT_EQ(uplink_.Sent<StartDaemon>()[0].host, "pnode1");
+  agent_.OnMessage(StartDaemon{key_, "pnode0", {"orted"}});
+  ASSERT_THAT(launcher_.daemons, SizeIs(1));
+  agent_.OnDaemonEnded({key_, "pnode0", 1, "killed"});
+  ASSERT_THAT(uplink_.Sent<DaemonEnded>(), SizeIs(1));
+  agent_.OnMessage(DaemonEnded{key_, "pnode1", 0, ""});
+  EXPECT_THAT(launcher_.ended_daemons, SizeIs(1));
+}
+
+TEST_F(AgentTest, ADaemonOfAnAttemptThatIsNotHereIsAnsweredAtOnce) {
+  Register();
+  agent_.OnMessage(StartDaemon{key_, "pnode0", {"orted"}});
+  ASSERT_THAT(uplink_.Sent<DaemonEnded>(), SizeIs(1));
+  EXPECT_EQ(uplink_.Sent<DaemonEnded>()[0].exit_code, 1);
+  EXPECT_THAT(launcher_.daemons, IsEmpty());
+}
+
+TEST_F(AgentTest, WithoutAConnectionTheLaunchFailsAtOnce) {
+  Register();
+  agent_.OnMessage(GemmAttempt(1, 1, 1));
+  Close(absl::UnavailableError("socket closed"));
+  agent_.OnDaemonWanted({key_, "pnode0", {"orted"}});
+  EXPECT_THAT(OnlyFailure().cause, HasSubstr("no connection to the coordinator"));
+}
+
+TEST_F(AgentTest, AnAttemptEndsWhenItsLauncherIsGoneToo) {
+  Register();
+  launcher_.is_gone = false;
+  RunWhole();
+  EXPECT_THAT(uplink_.Sent<AttemptEnded>(), IsEmpty());
+  EXPECT_THAT(launcher_.released, IsEmpty());
+  launcher_.is_gone = true;
+  agent_.Tick();
+  EXPECT_THAT(uplink_.Sent<AttemptEnded>(), SizeIs(1));
+  EXPECT_THAT(launcher_.released, ElementsAre(key_));
+}
+
 }  // namespace
 }  // namespace param::agent

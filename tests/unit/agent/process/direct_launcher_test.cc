@@ -39,6 +39,11 @@ class FakeEvents final : public WorkerEvents {
   void OnBadStream(const RankKey&, const absl::Status& why) override { bad.push_back(why); }
   void OnOutput(const RankKey&, absl::string_view line) override { output.emplace_back(line); }
   void OnExit(const RankKey& rank, int status) override { exits[rank.rank] = status; }
+  void OnSpawned(const RankKey&, pid_t) override {}
+  void OnLost(const RankKey&, const absl::Status&) override {}
+  void OnLauncherFailed(const AttemptKey&, const absl::Status&) override {}
+  void OnDaemonWanted(const StartDaemon&) override {}
+  void OnDaemonEnded(const DaemonEnded&) override {}
 
   std::vector<pid_t> peers;
   std::vector<std::string> greetings, lines, output;

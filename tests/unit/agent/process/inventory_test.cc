@@ -93,6 +93,12 @@ TEST_F(InventoryTest, MemoryIsTheMachinesWhereTheControlGroupHasNoLimit) {
   EXPECT_EQ(Read().memory_bytes, std::int64_t{1} << 30);
 }
 
+TEST_F(InventoryTest, AddressesAndTheNetworkAreThisProcesss) {
+  const Inventory inventory = ReadInventory(ThisMachine());
+  EXPECT_THAT(inventory.addresses, ::testing::Contains(NetAddress{"lo", "127.0.0.1", 8}));
+  EXPECT_THAT(inventory.network_id, ::testing::StartsWith("net:["));
+}
+
 TEST_F(InventoryTest, TheGovernorIsThatOfTheFirstCpuThatMayBeUsed) {
   Put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
   Put("/sys/devices/system/cpu/cpu5/cpufreq/scaling_governor", "performance\n");

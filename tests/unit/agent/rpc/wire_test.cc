@@ -38,6 +38,13 @@ TEST(WireTest, AStartArrivesWhole) {
   one->set_case_id("gemm:v1:m=4");
   (*one->mutable_params())["m"].set_integer(4);
   start->add_cpus(6);
+  v1::LaunchHost* const host = start->mutable_plan()->add_hosts();
+  host->set_host("pnode0");
+  host->set_node("a");
+  host->set_slots(3);
+  start->mutable_plan()->add_head_addresses("10.0.0.1");
+  start->mutable_plan()->set_interface("eth0");
+  start->mutable_plan()->set_yield_when_idle(true);
   const absl::StatusOr<DownMessage> read = FromWire(wire);
   ASSERT_TRUE(read.ok()) << read.status();
   const auto& got = std::get<StartAttempt>(*read);
@@ -49,6 +56,32 @@ TEST(WireTest, AStartArrivesWhole) {
   EXPECT_EQ(got.cases.at(0).index, 9);
   EXPECT_EQ(got.cases.at(0).params.at("m"), Value(std::int64_t{4}));
   EXPECT_THAT(got.cpus, ElementsAre(6));
+  ASSERT_EQ(got.plan.hosts.size(), 1u);
+  EXPECT_EQ(got.plan.hosts[0].host, "pnode0");
+  EXPECT_EQ(got.plan.hosts[0].node, "a");
+  EXPECT_EQ(got.plan.hosts[0].slots, 3);
+  EXPECT_THAT(got.plan.head_addresses, ElementsAre("10.0.0.1"));
+  EXPECT_EQ(got.plan.interface, "eth0");
+  EXPECT_TRUE(got.plan.yield_when_idle);
+}
+
+TEST(WireTest, DaemonsGoBothWays) {
+  const v1::FromAgent wanted = ToWire(UpMessage(StartDaemon{{"j", 2}, "pnode1", {" orted", "x"}}));
+  EXPECT_EQ(wanted.start_daemon().key().attempt(), 2);
+  v1::ToAgent down;
+  *down.mutable_start_daemon() = wanted.start_daemon();
+  absl::StatusOr<DownMessage> read = FromWire(down);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(std::get<StartDaemon>(*read).host, "pnode1");
+  EXPECT_THAT(std::get<StartDaemon>(*read).args, ElementsAre(" orted", "x"));
+
+  const v1::FromAgent ended = ToWire(UpMessage(DaemonEnded{{"j", 2}, "pnode1", 137, "killed"}));
+  *down.mutable_daemon_ended() = ended.daemon_ended();
+  read = FromWire(down);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(std::get<DaemonEnded>(*read).key.job_id, "j");
+  EXPECT_EQ(std::get<DaemonEnded>(*read).exit_code, 137);
+  EXPECT_EQ(std::get<DaemonEnded>(*read).cause, "killed");
 }
 
 TEST(WireTest, WhatIsNotKnownIsAnError) {

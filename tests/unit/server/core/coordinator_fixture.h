@@ -102,7 +102,14 @@ class CoordinatorTest : public testing::Test {
     cpu.tables = {"device"};
     cpu.benchmarks = {"*"};
     cpu.preference = 10;
-    inventory.backends = {cpu};
+    BackendStatus mpi = cpu;
+    mpi.name = "mpi";
+    mpi.tables = {"comm"};
+    mpi.preference = 0;
+    mpi.launcher = "mpirun";
+    inventory.backends = {cpu, mpi};
+    inventory.network_id = "net:[1]";
+    inventory.addresses = {{"lo", "127.0.0.1", 8}, {"eth0", "10.0.0.1", 24}};
     return inventory;
   }
 
