@@ -13,7 +13,6 @@
 
 #include "absl/strings/match.h"
 #include "agent/process/children.h"
-#include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 
 namespace param::agent {

@@ -77,7 +77,7 @@ struct ProblemSet {
 // How the samples of the ranks become those of the case.
 enum class Pooling {
   kIndependent,  // all of them: the ranks work alone
-  kSlowestRank,  // sample i is the slowest rank's: the ranks work together, and it ends with the last
+  kSlowestRank,  // sample i is that of the slowest: the ranks work together
 };
 
 struct BenchmarkSpec {
