@@ -32,6 +32,14 @@ OpDesc& OpDesc::String(absl::string_view name, absl::string_view value) {
   return *this;
 }
 
+OpDesc& OpDesc::Ints(absl::string_view name, absl::Span<const std::int64_t> values) {
+  const std::vector<std::int64_t>& kept = lists_.emplace_back(values.begin(), values.end());
+  param_attr& attr = Add(name, PARAM_ATTR_INT_LIST);
+  attr.count = kept.size();
+  attr.value.ints = kept.data();
+  return *this;
+}
+
 OpDesc& OpDesc::Tensor(absl::string_view name, param_dtype dtype,
                        absl::Span<const std::int64_t> dims) {
   param_tensor tensor = {};

@@ -29,6 +29,7 @@ class OpDesc {
   OpDesc& Float(absl::string_view name, double value);
   OpDesc& Bool(absl::string_view name, bool value);
   OpDesc& String(absl::string_view name, absl::string_view value);
+  OpDesc& Ints(absl::string_view name, absl::Span<const std::int64_t> values);
   // A dense row-major tensor. REQUIRES: at most PARAM_MAX_DIMS dims, and their product and that of
   // the element size fit in 63 bits (the catalogue's footprint has checked it).
   OpDesc& Tensor(absl::string_view name, param_dtype dtype, absl::Span<const std::int64_t> dims);
@@ -42,6 +43,7 @@ class OpDesc {
 
   std::string name_;
   std::deque<std::string> texts_;  // a deque: its elements stay where they are
+  std::deque<std::vector<std::int64_t>> lists_;
   std::vector<param_attr> attrs_;
   std::vector<param_tensor> tensors_;
   param_op_desc desc_ = {};

@@ -64,6 +64,7 @@ class CaseReporter {
 };
 
 class PeakCache;  // peak_cache.h
+struct CommView;  // agent/backend/comm.h
 
 // What a driver has to work with. Everything is borrowed for the duration of the call.
 struct CaseContext {
@@ -75,6 +76,8 @@ struct CaseContext {
   CaseReporter& reporter;
   // Peak rates already known of this device; null: ask the device.
   PeakCache* peaks = nullptr;
+  // The communicator of all ranks of the job; null where the job has no comm backend.
+  const CommView* comm = nullptr;
 };
 
 struct BenchmarkDriver {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <memory>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "agent/backend/kit_gemm.h"
 #include "agent/backend/op_desc.h"
 #include "agent/bench/agreement.h"
+#include "agent/bench/case_record.h"
 #include "agent/bench/device_timer.h"
 #include "agent/bench/driver.h"
 #include "agent/bench/element.h"
@@ -249,19 +249,6 @@ class GemmCase final : public Operation {
   std::array<param_operand, 2> restore_operands_ = {};
 };
 
-// The entries of a backend's JSON object as texts; nothing where it is none.
-void AddJson(const absl::StatusOr<std::string>& json, absl::string_view prefix,
-             std::map<std::string, std::string>& info) {
-  if (!json.ok()) return;
-  const nlohmann::json parsed = nlohmann::json::parse(*json, nullptr, false);
-  if (!parsed.is_object()) return;
-  for (const auto& [key, value] : parsed.items()) {
-    info[absl::StrCat(prefix, key)] =
-        value.is_string() ? value.get<std::string>()
-                          : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  }
-}
-
 void AddPeak(CaseContext& context, const GemmCase& gemm, param_dtype dtype, CaseResult& result) {
   PeakCache own;
   PeakCache& peaks = context.peaks == nullptr ? own : *context.peaks;
@@ -292,13 +279,6 @@ absl::Status MakeReady(CaseContext& context, GemmCase& gemm, CaseResult& result,
   PARAM_ASSIGN_OR_RETURN(DeviceTimer made, DeviceTimer::Create(gemm.device(), gemm.stream()));
   timer.emplace(std::move(made));
   return absl::OkStatus();
-}
-
-CaseResult EndedBy(Agreement agreement) {
-  CaseResult result;
-  result.outcome = agreement.outcome;
-  result.reason = std::move(agreement.reason);
-  return result;
 }
 
 absl::StatusOr<CaseResult> RunGemm(CaseContext& context) {

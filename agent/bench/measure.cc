@@ -193,9 +193,10 @@ class Loop {
 
   absl::Status BeforeSample() {
     PARAM_RETURN_IF_ERROR(operation_.Prepare());
-    if (!options_.flush_cache) return absl::OkStatus();
-    PARAM_ASSIGN_OR_RETURN(out_.flushed_bytes, timer_.FlushCache());
-    return absl::OkStatus();
+    if (options_.flush_cache) {
+      PARAM_ASSIGN_OR_RETURN(out_.flushed_bytes, timer_.FlushCache());
+    }
+    return operation_.Meet();
   }
 
   absl::StatusOr<double> IsolatedSample() {

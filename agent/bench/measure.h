@@ -27,6 +27,8 @@ class Operation {
   virtual ~Operation() = default;
   // Before each sample, outside its time: restores what an iteration changes.
   virtual absl::Status Prepare() { return absl::OkStatus(); }
+  // The last thing before the mark, outside the time: where ranks that work together meet.
+  virtual absl::Status Meet() { return absl::OkStatus(); }
   // One iteration. Must not allocate; may return before the work is done.
   virtual absl::Status Enqueue() = 0;
 };

@@ -39,6 +39,7 @@ struct BackendStatus {
   std::vector<std::string> benchmarks;  // "*": all
   std::string version;
   std::string describe_json;
+  std::vector<std::string> streams;  // of the manifest: kinds of device a comm table works with
   int preference = 0;            // of the manifest: auto takes the highest usable; 0: only by name
   bool rank_per_device = false;  // of the manifest: one rank per device unless asked otherwise
   std::int64_t device_memory_bytes = 0;  // of the smallest device; 0: devices use the host's

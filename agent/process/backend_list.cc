@@ -46,6 +46,7 @@ void BackendList::ReadManifests() {
     entry.status.installed = true;
     entry.status.tables = manifest.tables;
     entry.status.benchmarks = manifest.benchmarks;
+    entry.status.streams = manifest.streams;
     entry.status.preference = manifest.preference;
     entry.status.rank_per_device = manifest.rank_per_device;
     entry.path = manifest.object_path;

@@ -28,6 +28,7 @@ void BackendToWire(const BackendStatus& status, v1::BackendStatus* wire) {
   for (const std::string& bench : status.benchmarks) wire->add_benchmarks(bench);
   wire->set_version(status.version);
   wire->set_describe_json(status.describe_json);
+  wire->mutable_streams()->Assign(status.streams.begin(), status.streams.end());
   wire->set_preference(status.preference);
   wire->set_rank_per_device(status.rank_per_device);
   wire->set_device_memory_bytes(status.device_memory_bytes);

@@ -48,6 +48,8 @@ absl::Status CommGroup::Connect(Team& team) {
     return absl::InternalError(absl::StrCat("a unique id of ", common.size(), " bytes"));
   }
   std::memcpy(id.data(), common.data(), id.size());
+  rank_ = team.rank();
+  size_ = team.size();
   return Annotate(BackendStatus(table_->comm_create(ctx_, id.data(), team.rank(), team.size(),
                                                     kCreateDeadlineNs, &comm_, &error),
                                 error),
@@ -57,7 +59,9 @@ absl::Status CommGroup::Connect(Team& team) {
 CommGroup::CommGroup(CommGroup&& other) noexcept
     : table_(other.table_),
       ctx_(std::exchange(other.ctx_, nullptr)),
-      comm_(std::exchange(other.comm_, nullptr)) {}
+      comm_(std::exchange(other.comm_, nullptr)),
+      rank_(other.rank_),
+      size_(other.size_) {}
 
 CommGroup::~CommGroup() {
   if (comm_ != nullptr && table_->comm_abort != nullptr) table_->comm_abort(ctx_, comm_);

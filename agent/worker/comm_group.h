@@ -1,6 +1,7 @@
 #pragma once
 // The communicator of all ranks, over one comm backend.
 
+#include "agent/backend/comm.h"
 #include "agent/backend/device.h"
 #include "agent/backend/load_backend.h"
 #include "agent/bench/driver.h"
@@ -23,6 +24,9 @@ class CommGroup {
   // The good path, collective.
   absl::Status Close();
 
+  // What drivers work with; valid until Close or the end of this.
+  CommView view() const { return {table_, ctx_, comm_, rank_, size_}; }
+
  private:
   CommGroup(const param_comm_v1& table, param_ctx* ctx) : table_(&table), ctx_(ctx) {}
   absl::Status Connect(Team& team);
@@ -30,6 +34,8 @@ class CommGroup {
   const param_comm_v1* table_;
   param_ctx* ctx_;
   param_comm* comm_ = nullptr;
+  int rank_ = 0;
+  int size_ = 1;
 };
 
 }  // namespace param

@@ -121,8 +121,10 @@ class Rank {
     channel_.Send(line::CaseBegin{one.index});
     const MeasureOptions measure = MeasureOptionsOf(one.params);
     LineReporter reporter(channel_, phases_, clock_, one.index);
+    std::optional<CommView> comm;
+    if (!comms_.empty()) comm = comms_.front().view();
     CaseContext context = {team_,   device_->table(), device_->ctx(), one.params,
-                           measure, reporter,         &peaks_};
+                           measure, reporter,         &peaks_,        comm ? &*comm : nullptr};
     PARAM_ASSIGN_OR_RETURN(const CaseResult result, driver_->run(context));
     phases_.End();
     channel_.Send(line::CaseEnd{one.index, StatusOf(result.outcome), result.reason, result.scalars,

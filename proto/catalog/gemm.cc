@@ -199,7 +199,7 @@ absl::StatusOr<std::int64_t> MatrixBytes(const Params& params, absl::string_view
   return bytes;
 }
 
-absl::StatusOr<Footprint> GemmFootprint(const Params& params, int /*ranks_per_node*/) {
+absl::StatusOr<Footprint> GemmFootprint(const Params& params, int /*ranks*/) {
   const std::string dtype = TextParam(params, "dtype", "f32");
   PARAM_ASSIGN_OR_RETURN(const std::int64_t a, MatrixBytes(params, "m", "k", InputBytes(dtype)));
   PARAM_ASSIGN_OR_RETURN(const std::int64_t b, MatrixBytes(params, "k", "n", InputBytes(dtype)));

@@ -72,6 +72,12 @@ struct ProblemSet {
   absl::string_view csv;
 };
 
+// How the samples of the ranks become those of the case.
+enum class Pooling {
+  kIndependent,  // all of them: the ranks work alone
+  kSlowestRank,  // sample i is the slowest rank's: the ranks work together, and it ends with the last
+};
+
 struct BenchmarkSpec {
   absl::string_view id;
   int version;                         // raised when a number changes meaning or a default changes
@@ -79,10 +85,13 @@ struct BenchmarkSpec {
   absl::string_view description;       // paragraphs of Markdown: method, formulas and their sources
   absl::Span<const ParamSpec> params;  // its own; the shared measuring group comes on top
   absl::Span<const MetricSpec> metrics;
-  // Overflow and absurd sizes are errors that name the parameter.
-  absl::StatusOr<Footprint> (*footprint)(const Params& params, int ranks_per_node);
+  // Overflow and absurd sizes are errors that name the parameter. `ranks` is the job's least number
+  // of ranks, at least 1.
+  absl::StatusOr<Footprint> (*footprint)(const Params& params, int ranks);
   std::vector<ProblemSet> sets;
   absl::Span<const absl::string_view> examples;  // argument lines after "paramctl submit ID"
+  Pooling pooling = Pooling::kIndependent;
+  bool needs_comm = false;  // the ranks communicate: a comm backend is chosen when none is named
 };
 
 // All benchmarks, in the order of param_add_benchmark(). The file is generated.

@@ -29,6 +29,22 @@ std::string WhyNotUsable(const Inventory& node, const std::string& name, const s
 // Names of the device backends that some node of the fleet has.
 std::vector<std::string> DeviceBackends(const std::vector<const Inventory*>& fleet);
 
+// A device backend with the comm backends beside it.
+struct BackendPair {
+  std::string device;
+  std::vector<std::string> comm;
+};
+
+// What the job may run on, in the order to try. Where `needs_comm` and none is named, one comm
+// backend is chosen for each device: the device's own, else the usable one of the highest
+// preference that works with that kind of device.
+absl::StatusOr<std::vector<BackendPair>> BackendPairs(const std::string& text, bool needs_comm,
+                                                      const std::vector<const Inventory*>& fleet);
+
+// Why comm backend `name` of `node` cannot work with `device` ("" = it can).
+std::string WhyNotTogether(const Inventory& node, const std::string& name,
+                           const std::string& device);
+
 // Device backends that `auto` may take on these nodes, best first by the manifests' preference.
 std::vector<std::string> AutoCandidates(const std::vector<const Inventory*>& fleet);
 

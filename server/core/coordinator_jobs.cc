@@ -78,7 +78,7 @@ absl::Status Coordinator::Validate(const JobSpec& spec, Job& job, std::vector<Ca
   job.spec = spec;
   job.benchmark_version = bench->version;
   job.cases_total = static_cast<int>(cases.size());
-  PARAM_ASSIGN_OR_RETURN(footprint, LargestFootprint(*bench, cases, spec.ranks_per_node));
+  PARAM_ASSIGN_OR_RETURN(footprint, LargestFootprint(*bench, cases, spec));
   return CheckSatisfiable(job, cases, nodes_.nodes());
 }
 

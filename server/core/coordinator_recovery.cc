@@ -45,8 +45,8 @@ absl::Status Coordinator::RecoverJob(Job job) {
   jobs_[recovered.job.job_id] = std::move(made);
   PARAM_ASSIGN_OR_RETURN(recovered.bench, FindBenchmark(recovered.job.spec.benchmark));
   PARAM_ASSIGN_OR_RETURN(recovered.cases, store_.GetCases(recovered.job.job_id));
-  PARAM_ASSIGN_OR_RETURN(recovered.footprint, LargestFootprint(*recovered.bench, recovered.cases,
-                                                               recovered.job.spec.ranks_per_node));
+  PARAM_ASSIGN_OR_RETURN(recovered.footprint,
+                         LargestFootprint(*recovered.bench, recovered.cases, recovered.job.spec));
   if (recovered.job.attempt == 0) return absl::OkStatus();
   return RecoverAttempt(recovered);
 }

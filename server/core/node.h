@@ -20,6 +20,7 @@ struct BackendStatus {
   std::vector<std::string> benchmarks;  // "*": all
   std::string version;
   std::string describe_json;
+  std::vector<std::string> streams;      // kinds of device a comm table works with
   int preference = 0;                    // auto takes the highest usable; 0: only by name
   bool rank_per_device = false;          // one rank per device unless asked otherwise
   std::int64_t device_memory_bytes = 0;  // of the smallest device; 0: the host's memory

@@ -33,6 +33,15 @@ int RanksOn(const Job& job, const NodeEntry& node, const std::string& device) {
   return DefaultRanksPerNode(node.registration.inventory, device);
 }
 
+// Why a job that communicates cannot do without a comm backend ("" = it does not communicate).
+std::string WhyNoComm(const Job& job, const std::string& device) {
+  const auto bench = FindBenchmark(job.spec.benchmark);
+  if (!bench.ok() || !(*bench)->needs_comm) return "";
+  return absl::StrCat(job.spec.benchmark,
+                      " needs a communication backend, and none that works with ", device,
+                      " is usable; paramctl node show NODE lists them");
+}
+
 // "" when the node could run the job if it were free.
 std::string WhyNot(const Job& job, const NodeEntry& node, const std::string& device,
                    const std::vector<std::string>& comm, const Footprint& footprint) {
@@ -40,7 +49,9 @@ std::string WhyNot(const Job& job, const NodeEntry& node, const std::string& dev
   std::string why = WhyNotUsable(inventory, device, "device", job.spec.benchmark);
   for (const std::string& name : comm) {
     if (why.empty()) why = WhyNotUsable(inventory, name, "comm", job.spec.benchmark);
+    if (why.empty()) why = WhyNotTogether(inventory, name, device);
   }
+  if (why.empty() && comm.empty()) why = WhyNoComm(job, device);
   if (!why.empty()) return why;
   const std::int64_t ranks = std::max(1, RanksOn(job, node, device));
   const auto too_large = [ranks](absl::string_view where, std::int64_t need, std::int64_t share,
@@ -79,19 +90,11 @@ std::vector<const NodeEntry*> SelectedNodes(const Job& job,
   return nodes;
 }
 
-// Device backends in the order to try.
-absl::StatusOr<std::pair<std::vector<std::string>, std::vector<std::string>>> Backends(
-    const Job& job, const std::vector<const NodeEntry*>& nodes) {
-  const auto inventories = Inventories(nodes);
-  PARAM_ASSIGN_OR_RETURN(const BackendRequest request,
-                         ParseBackend(job.spec.backend, DeviceBackends(inventories)));
-  std::vector<std::string> devices;
-  if (request.device.empty()) {
-    devices = AutoCandidates(inventories);
-  } else {
-    devices = {request.device};
-  }
-  return std::make_pair(devices, request.comm);
+// What the job may run on, in the order to try.
+absl::StatusOr<std::vector<BackendPair>> Backends(const Job& job,
+                                                  const std::vector<const NodeEntry*>& nodes) {
+  PARAM_ASSIGN_OR_RETURN(const BenchmarkSpec* const bench, FindBenchmark(job.spec.benchmark));
+  return BackendPairs(job.spec.backend, bench->needs_comm, Inventories(nodes));
 }
 
 struct Candidates {
@@ -133,10 +136,10 @@ Candidates FindCandidates(const Waiting& waiting, const std::map<std::string, No
     best.why_not = std::string(backends.status().message());
     return best;
   }
-  for (const std::string& device : backends->first) {
+  for (const BackendPair& pair : *backends) {
     Candidates found;
-    found.device = device;
-    found.comm = backends->second;
+    found.device = pair.device;
+    found.comm = pair.comm;
     for (const NodeEntry* node : nodes) {
       if (!Counts(*node)) {
         found.why_not = absl::StrCat(node->record.node, " is lost");
@@ -146,7 +149,7 @@ Candidates FindCandidates(const Waiting& waiting, const std::map<std::string, No
         found.why_not = absl::StrCat(node->record.node, " is drained");
         continue;
       }
-      const std::string why = WhyNot(job, *node, device, found.comm, waiting.footprint);
+      const std::string why = WhyNot(job, *node, pair.device, pair.comm, waiting.footprint);
       if (!why.empty()) {
         found.why_not = absl::StrCat(node->record.node, ": ", why);
         continue;
@@ -243,11 +246,11 @@ PlacementPlan PlanPlacements(std::vector<Waiting> waiting,
 
 absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,
                                            const std::vector<CaseRecord>& cases,
-                                           int ranks_per_node) {
+                                           const JobSpec& spec) {
+  const int ranks = spec.nodes * std::max(1, spec.ranks_per_node);
   Footprint largest;
   for (const CaseRecord& record : cases) {
-    PARAM_ASSIGN_OR_RETURN(const Footprint footprint,
-                           bench.footprint(record.planned.params, std::max(1, ranks_per_node)),
+    PARAM_ASSIGN_OR_RETURN(const Footprint footprint, bench.footprint(record.planned.params, ranks),
                            record.planned.id);
     largest.host_bytes = std::max(largest.host_bytes, footprint.host_bytes);
     largest.device_bytes = std::max(largest.device_bytes, footprint.device_bytes);
@@ -258,15 +261,14 @@ absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,
 absl::Status CheckSatisfiable(const Job& job, const std::vector<CaseRecord>& cases,
                               const std::map<std::string, NodeEntry>& fleet) {
   PARAM_ASSIGN_OR_RETURN(const BenchmarkSpec* bench, FindBenchmark(job.spec.benchmark));
-  PARAM_ASSIGN_OR_RETURN(const Footprint footprint,
-                         LargestFootprint(*bench, cases, job.spec.ranks_per_node));
+  PARAM_ASSIGN_OR_RETURN(const Footprint footprint, LargestFootprint(*bench, cases, job.spec));
   const auto nodes = SelectedNodes(job, fleet);
   if (nodes.empty()) return absl::OkStatus();  // nobody to ask yet: it waits, and says so
   PARAM_ASSIGN_OR_RETURN(const auto backends, Backends(job, nodes));
   std::string why = "no node has a usable backend";
-  for (const std::string& device : backends.first) {
+  for (const BackendPair& pair : backends) {
     for (const NodeEntry* node : nodes) {
-      const std::string reason = WhyNot(job, *node, device, backends.second, footprint);
+      const std::string reason = WhyNot(job, *node, pair.device, pair.comm, footprint);
       if (reason.empty()) return absl::OkStatus();
       why = absl::StrCat(node->record.node, ": ", reason);
     }

@@ -47,6 +47,6 @@ absl::Status CheckSatisfiable(const Job& job, const std::vector<CaseRecord>& cas
 // The largest footprint of the cases, per rank.
 absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,
                                            const std::vector<CaseRecord>& cases,
-                                           int ranks_per_node);
+                                           const JobSpec& spec);
 
 }  // namespace param

@@ -1,5 +1,6 @@
 #include "server/core/results.h"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -78,8 +79,32 @@ std::optional<Pool> DerivedPool(const MetricSpec& metric, const Params& params,
   return pool;
 }
 
-void AddMeasurements(const Pool& pool, CaseRecord& record) {
-  std::vector<double> all;
+// All samples of all ranks; or, of ranks that work together, sample i of the slowest. A metric of
+// which higher is better is worst where it is lowest. Ranks that took fewer samples (an attempt
+// that broke off) shorten the pool: what only some have cannot be compared.
+std::vector<double> Pooled(const Pool& pool, Pooling pooling) {
+  std::vector<double> out;
+  if (pooling == Pooling::kIndependent) {
+    for (const auto& values : pool.by_rank) out.insert(out.end(), values.begin(), values.end());
+    return out;
+  }
+  bool first = true;
+  for (const std::vector<double>& values : pool.by_rank) {
+    if (values.empty()) continue;
+    if (first) {
+      out = values;
+      first = false;
+      continue;
+    }
+    out.resize(std::min(out.size(), values.size()));
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      out[i] = pool.higher_is_better ? std::min(out[i], values[i]) : std::max(out[i], values[i]);
+    }
+  }
+  return out;
+}
+
+void AddMeasurements(const Pool& pool, Pooling pooling, CaseRecord& record) {
   int worst_rank = -1;
   double worst = 0;
   int ranks_with_samples = 0;
@@ -95,9 +120,8 @@ void AddMeasurements(const Pool& pool, CaseRecord& record) {
       worst = median;
     }
     of_ranks.push_back(std::move(m));
-    all.insert(all.end(), values.begin(), values.end());
   }
-  Measurement pooled{-1, pool.metric, pool.unit, pool.labels, Summarise(std::move(all))};
+  Measurement pooled{-1, pool.metric, pool.unit, pool.labels, Summarise(Pooled(pool, pooling))};
   pooled.summary.slowest_rank = ranks_with_samples > 1 ? worst_rank : -1;
   record.measurements.push_back(std::move(pooled));
   for (Measurement& m : of_ranks) record.measurements.push_back(std::move(m));
@@ -139,11 +163,12 @@ void Conclude(const BenchmarkSpec& bench, const std::vector<RankReport>& reports
   for (const RankReport& report : reports) {
     for (const auto& [key, value] : report.info) record.info.emplace(key, value);
   }
-  for (const Pool& pool : SampledPools(bench, reports)) AddMeasurements(pool, record);
+  for (const Pool& pool : SampledPools(bench, reports))
+    AddMeasurements(pool, bench.pooling, record);
   for (const MetricSpec& metric : bench.metrics) {
     if (metric.derive == nullptr) continue;
     if (const auto pool = DerivedPool(metric, record.planned.params, reports)) {
-      AddMeasurements(*pool, record);
+      AddMeasurements(*pool, bench.pooling, record);
     }
   }
 }

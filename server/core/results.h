@@ -28,7 +28,8 @@ struct RankReport {
 line::CaseStatus Worse(line::CaseStatus a, line::CaseStatus b);
 
 // Fills `record` (planned and index are set) from the reports, by rank; `nodes` names each rank's
-// node. Independent ranks are pooled: n = iterations x ranks, rates per rank. A rank that has not
+// node. Independent ranks are pooled: n = iterations x ranks, rates per rank; of ranks
+// that work together sample i is the slowest rank's (BenchmarkSpec::pooling). A rank that has not
 // ended counts as FAILED with `missing_reason`. Derived metrics come from `bench`; where `derive`
 // gives NaN the case does not have the metric. slowest_rank is the rank with the worst median.
 void Conclude(const BenchmarkSpec& bench, const std::vector<RankReport>& reports,

@@ -123,6 +123,7 @@ BackendStatus BackendFromProto(const v1::BackendStatus& from) {
   to.benchmarks.assign(from.benchmarks().begin(), from.benchmarks().end());
   to.version = from.version();
   to.describe_json = from.describe_json();
+  to.streams.assign(from.streams().begin(), from.streams().end());
   to.preference = from.preference();
   to.rank_per_device = from.rank_per_device();
   to.device_memory_bytes = from.device_memory_bytes();
@@ -140,6 +141,7 @@ void BackendToProto(const BackendStatus& from, v1::BackendStatus* to) {
   to->mutable_benchmarks()->Assign(from.benchmarks.begin(), from.benchmarks.end());
   to->set_version(from.version);
   to->set_describe_json(from.describe_json);
+  to->mutable_streams()->Assign(from.streams.begin(), from.streams.end());
   to->set_preference(from.preference);
   to->set_rank_per_device(from.rank_per_device);
   to->set_device_memory_bytes(from.device_memory_bytes);
