@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/output/case_view.h"
+#include "client/output/collective_table.h"
 #include "client/output/job_table.h"
 #include "proto/base/text.h"
 #include "proto/catalog/cases.h"
@@ -146,6 +147,21 @@ void PrintBadCases(const v1::GetJobResponse& response, std::ostream& out) {
   }
 }
 
+// One table; of collectives one for each operation and type.
+void PrintCases(const v1::GetJobResponse& response, const TextOptions& options, std::ostream& out) {
+  const absl::StatusOr<std::vector<CollectiveTable>> sweeps = CollectiveTables(response);
+  if (!sweeps.ok()) {
+    RenderText(CaseTable(response.job(), ListCases(response)), options, out);
+    out << "\n";
+    return;
+  }
+  for (const CollectiveTable& sweep : *sweeps) {
+    out << Paint(sweep.title, Style::kBold, options.color) << "\n";
+    RenderText(sweep.table, options, out);
+    out << "\n";
+  }
+}
+
 void PrintNotes(const v1::GetJobResponse& response, const TextOptions& options, std::ostream& out) {
   const v1::Job& job = response.job();
   if (job.has_failure() && !job.failure().code().empty()) {
@@ -189,6 +205,7 @@ std::string FailureText(const v1::Failure& failure) {
 }
 
 std::string RepeatCommand(const v1::GetJobResponse& response) {
+  if (absl::StartsWith(response.job().spec().source(), "import:")) return "";
   if (response.cases_size() == 1) {
     const std::string command = CaseCommand(response.job(), response.cases(0));
     if (!command.empty()) return command;
@@ -199,10 +216,7 @@ std::string RepeatCommand(const v1::GetJobResponse& response) {
 void PrintJobReport(const v1::GetJobResponse& response, const TextOptions& options,
                     std::ostream& out) {
   const CaseList cases = ListCases(response);
-  if (!cases.empty()) {
-    RenderText(CaseTable(response.job(), cases), options, out);
-    out << "\n";
-  }
+  if (!cases.empty()) PrintCases(response, options, out);
   const Table nodes =
       NodeTimeTable(response.job(), cases, options.wide ? std::size_t{1} << 20 : kNodesShown);
   if (!nodes.rows.empty()) {
@@ -219,11 +233,11 @@ void PrintJobReport(const v1::GetJobResponse& response, const TextOptions& optio
   const std::string environment = EnvironmentLine(response);
   if (!environment.empty()) out << "environment: " << environment << "\n";
   PrintBadCases(response, out);
-  out << "repeat: " << RepeatCommand(response) << "\n";
+  const std::string repeat = RepeatCommand(response);
+  if (!repeat.empty()) out << "repeat: " << repeat << "\n";
 }
 
-void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& options,
-                   std::ostream& out) {
+Table JobFactsTable(const v1::GetJobResponse& response) {
   const v1::Job& job = response.job();
   Table table;
   table.columns = {{"fact", "", "", Align::kLeft, Scale::kPlain, false},
@@ -264,9 +278,14 @@ void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& option
   }
   add("environment", EnvironmentLine(response));
   add("repeat", RepeatCommand(response));
+  return table;
+}
+
+void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& options,
+                   std::ostream& out) {
   TextOptions plain = options;
   plain.header = false;
-  RenderText(table, plain, out);
+  RenderText(JobFactsTable(response), plain, out);
 }
 
 }  // namespace param
