@@ -91,6 +91,25 @@ grpc::ServerUnaryReactor* ResultServiceImpl::List(grpc::CallbackServerContext* c
   return unary.reactor();
 }
 
+grpc::ServerUnaryReactor* ResultServiceImpl::Import(grpc::CallbackServerContext* call,
+                                                    const v1::ImportRequest* request,
+                                                    v1::ImportResponse* response) {
+  const UnaryCall unary(context_, "ResultService.Import", call->DefaultReactor());
+  absl::StatusOr<ImportRequest> import = ImportFromProto(*request);
+  if (!import.ok()) {
+    unary.Finish(import.status());
+    return unary.reactor();
+  }
+  context_.loop.Post([this, unary, request, response, import = *std::move(import)] {
+    context_.coordinator.Import(request->principal().name(), request->request_id(), import,
+                                [unary, response](absl::StatusOr<Job> job) {
+                                  if (job.ok()) response->set_job_id(job->job_id);
+                                  unary.Finish(job.status());
+                                });
+  });
+  return unary.reactor();
+}
+
 grpc::ServerWriteReactor<v1::SampleBlob>* ResultServiceImpl::Samples(
     grpc::CallbackServerContext*, const v1::SamplesRequest* request) {
   return new SamplesReactor(context_, request->job_id());  // deletes itself in OnDone
