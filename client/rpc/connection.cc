@@ -126,6 +126,11 @@ absl::StatusOr<v1::ListResultsResponse> Connection::ListResults(
                                        options_.bulk_deadline);
 }
 
+absl::StatusOr<v1::ImportResponse> Connection::Import(const v1::ImportRequest& request) {
+  return Call<v1::ImportResponse>(channel_->results, &v1::ResultService::Stub::Import, request,
+                                  options_.bulk_deadline);
+}
+
 absl::Status Connection::Samples(const std::string& job_id,
                                  const std::function<void(const v1::SampleBlob&)>& each) {
   grpc::ClientContext context;
