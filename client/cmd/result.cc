@@ -1,12 +1,13 @@
 // paramctl result ...
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
 #include "client/cmd/command.h"
 #include "client/cmd/job_stream.h"
+#include "client/cmd/result_commands.h"
+#include "client/cmd/write_file.h"
 #include "client/output/job_table.h"
 #include "proto/base/status.h"
 #include "proto/convert/json.h"
@@ -74,13 +75,6 @@ void WriteCases(Format format, const v1::GetJobResponse& job, std::ostream& out)
   }
 }
 
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary | std::ios::trunc);
-  file << text << std::flush;
-  if (!file.good()) return absl::InternalError(absl::StrCat("cannot write ", path));
-  return absl::OkStatus();
-}
-
 ExitCode RunExport(Context& context) {
   const std::string& job_id = context.args.words()[0];
   const absl::StatusOr<v1::GetJobResponse> job = FetchJob(context, job_id);
@@ -98,7 +92,7 @@ ExitCode RunExport(Context& context) {
     context.io.out << text.str();
     return ExitCode::kOk;
   }
-  const absl::Status written = WriteFile(context.args.Text("file"), text.str());
+  const absl::Status written = WriteWholeFile(context.args.Text("file"), text.str());
   if (!written.ok()) return Fail(context, written);
   Hint(context, absl::StrCat("wrote ", context.args.Text("file")));
   return ExitCode::kOk;
@@ -131,7 +125,7 @@ std::vector<Command> ResultCommands() {
       {.name = "samples", .value = "", .help = "every sample of every rank, not the summaries"},
       {.name = "file", .value = "PATH", .help = "write there instead of standard output"}};
   export_command.run = RunExport;
-  return {list, export_command};
+  return {list, CompareCommand(), export_command, ImportCommand()};
 }
 
 }  // namespace param
