@@ -32,6 +32,7 @@
 #include "agent/rpc/grpc_uplink.h"
 #include "proto/base/clock.h"
 #include "proto/base/random.h"
+#include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 #include "proto/base/version.h"
 #include "proto/catalog/spec.h"
@@ -159,6 +160,10 @@ class Program final : private AgentObserver {
     PARAM_ASSIGN_OR_RETURN(reactor_, Reactor::Make(clock_));
     run_file_.emplace(state_->File("run.json"), inventory_.boot_id);
     run_file_->ClearLeftovers(log_);
+    // Of other agents of this user, too: one that is never started again clears up nothing.
+    if (const int removed = RemoveDeadSocketFolders(SocketRoot()); removed > 0) {
+      log_.Info("removed socket folders of dead agents", {F("folders", removed)});
+    }
     children_.emplace(*reactor_, clock_, log_);
     const std::vector<std::string> env = WorkerEnvironment(OwnEnvironment());
     prober_.emplace(BackendProber::Options{.worker_path = worker_path_, .env = env}, *reactor_,

@@ -61,6 +61,12 @@ absl::Status CommView::GroupBegin() const {
   return BackendStatus(table->group_begin(ctx, &error), error);
 }
 
+absl::Status CommView::AsyncError() const {
+  if (table->comm_async_error == nullptr) return absl::OkStatus();
+  BackendError error;
+  return BackendStatus(table->comm_async_error(ctx, comm, &error), error);
+}
+
 absl::Status CommView::GroupEnd() const {
   if (table->group_end == nullptr) return MissingEntry(table->kind, "group_end");
   BackendError error;

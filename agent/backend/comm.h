@@ -79,6 +79,9 @@ struct CommView {
   // What is enqueued between the two is one; see param_backend.h.
   absl::Status GroupBegin() const;
   absl::Status GroupEnd() const;
+  // What went wrong while nobody waited for it: to be asked before a number is believed, since the
+  // wait for a stream of a broken communicator may end well.
+  absl::Status AsyncError() const;
 };
 
 }  // namespace param

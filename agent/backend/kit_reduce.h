@@ -111,15 +111,24 @@ T Combine(RedOp op, T a, T b) {
 template <typename T>
 constexpr bool kIsSmallFloat = std::is_same_v<T, Bf16> || std::is_same_v<T, F16>;
 
-template <typename T>
-void ReduceArray(RedOp op, T* inout, const T* in, std::size_t count) {
+template <RedOp Op, typename T>
+void ReduceLoop(T* out, const T* a, const T* b, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     if constexpr (kIsSmallFloat<T>) {
-      FromFloat(Combine(op, ToFloat(inout[i]), ToFloat(in[i])), &inout[i]);
+      FromFloat(Combine(Op, ToFloat(a[i]), ToFloat(b[i])), &out[i]);
     } else {
-      inout[i] = Combine(op, inout[i], in[i]);
+      out[i] = Combine(Op, a[i], b[i]);
     }
   }
+}
+
+// The choice stands outside of the loops.
+template <typename T>
+void ReduceArray(RedOp op, T* out, const T* a, const T* b, std::size_t count) {
+  if (op == RedOp::kProd) return ReduceLoop<RedOp::kProd>(out, a, b, count);
+  if (op == RedOp::kMin) return ReduceLoop<RedOp::kMin>(out, a, b, count);
+  if (op == RedOp::kMax) return ReduceLoop<RedOp::kMax>(out, a, b, count);
+  ReduceLoop<RedOp::kSum>(out, a, b, count);
 }
 
 template <typename T>
@@ -165,13 +174,20 @@ bool WithType(param_dtype dtype, Body&& body) {
 
 }  // namespace internal
 
-// inout[i] = inout[i] op in[i]; kAvg adds (FinishAvg divides once all ranks are in). Both aligned
-// for the type. False, and nothing done, for tf32 and the 8-bit floats.
-inline bool Reduce(RedOp op, param_dtype dtype, void* inout, const void* in, std::size_t count) {
+// out[i] = a[i] op b[i]; `out` may be one of both. kAvg adds (FinishAvg divides once all ranks are
+// in). All aligned for the type. False, and nothing done, for tf32 and the 8-bit floats.
+inline bool ReduceInto(RedOp op, param_dtype dtype, void* out, const void* a, const void* b,
+                       std::size_t count) {
   return internal::WithType(dtype, [&](auto* type) {
     using T = std::remove_pointer_t<decltype(type)>;
-    internal::ReduceArray(op, static_cast<T*>(inout), static_cast<const T*>(in), count);
+    internal::ReduceArray(op, static_cast<T*>(out), static_cast<const T*>(a),
+                          static_cast<const T*>(b), count);
   });
+}
+
+// inout[i] = inout[i] op in[i]; else as ReduceInto.
+inline bool Reduce(RedOp op, param_dtype dtype, void* inout, const void* in, std::size_t count) {
+  return ReduceInto(op, dtype, inout, inout, in, count);
 }
 
 // The average from the sum over `ranks` ranks; integers are cut off towards zero.

@@ -23,7 +23,7 @@ constexpr absl::string_view kSurroundings[] = {
     "LLVM_PROFILE_FILE",
 };
 constexpr absl::string_view kNames[] = {"LD_LIBRARY_PATH", "ASAN_OPTIONS", "LSAN_OPTIONS",
-                                        "UBSAN_OPTIONS", "TSAN_OPTIONS"};
+                                        "UBSAN_OPTIONS",   "TSAN_OPTIONS", "PARAM_INTERFACE"};
 constexpr absl::string_view kPrefixes[] = {
     "OMP_",   "GOMP_", "KMP_",    "MKL_",  "DNNL_", "ONEDNN_", "OPENBLAS_", "CUDA_",
     "CUBLAS", "NCCL_", "NVIDIA_", "OMPI_", "PMIX_", "UCX_",    "GLOO_",     "PARAM_FAKE_"};

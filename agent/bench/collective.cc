@@ -76,6 +76,7 @@ absl::StatusOr<CaseResult> RunCollective(CaseContext& context) {
   PARAM_ASSIGN_OR_RETURN(
       const Measurement measured,
       Measure(context.team, draining, *collective, context.measure, clock, context.reporter));
+  PARAM_RETURN_IF_ERROR(context.comm->AsyncError(), "after the timed iterations");
   Describe(context, *order, *collective, result);
   measured.Describe(result);
   return result;

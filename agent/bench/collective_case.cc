@@ -30,6 +30,9 @@ absl::Status CheckApplies(const Params& params, CollectiveOp op) {
   if (!TakesSplit(op) && TextParam(params, "split", "even") != "even") {
     return OnlyRepeats("--split", op);
   }
+  if (!TakesPeers(op) && TextParam(params, "peers", "all") != "all") {
+    return OnlyRepeats("--peers", op);
+  }
   if (!TakesInPlace(op) && BoolParam(params, "in_place", false)) {
     return OnlyRepeats("--in-place", op);
   }
@@ -82,7 +85,11 @@ absl::StatusOr<CollectiveOrder> OrderOf(const CaseContext& context) {
                    context.team.size(),
                    static_cast<int>(IntParam(params, "root", 0)),
                    *split,
-                   context.measure.seed};
+                   context.measure.seed,
+                   {}};
+  if (const std::string peers = TextParam(params, "peers", "all"); peers != "all") {
+    PARAM_ASSIGN_OR_RETURN(order.request.peers, ParseRanks(peers, context.team.size()), "--peers");
+  }
   order.pattern = {dtype, Redop::kNone, context.team.size(), context.measure.seed};
   if (Reduces(*op)) {
     PARAM_ASSIGN_OR_RETURN(order.pattern.redop, RedopFromName(order.redop));
@@ -316,6 +323,7 @@ absl::StatusOr<std::string> CollectiveCase::Check(std::int64_t* checked) {
     const Buffer* const workspace = workspaces_[i] ? &workspaces_[i] : nullptr;
     PARAM_RETURN_IF_ERROR(set.op.Enqueue(stream_, operands(set), workspace));
     PARAM_RETURN_IF_ERROR(stream_.Synchronize());
+    PARAM_RETURN_IF_ERROR(context_.comm->AsyncError());
     if (i == 0 && order_.injection.armed && order_.injection.rank == context_.team.rank()) {
       PARAM_RETURN_IF_ERROR(Inject(set), "injecting");
     }

@@ -78,7 +78,11 @@ class Loop {
     reporter_.TimedBegins();
     PARAM_RETURN_IF_ERROR(TakeSamples());
     Judge();
-    reporter_.Samples("time", "s", {}, out_.samples);
+    if (operation_.idle()) {
+      out_.samples.clear();
+    } else {
+      reporter_.Samples("time", "s", {}, out_.samples);
+    }
     return std::move(out_);
   }
 
@@ -227,8 +231,19 @@ class Loop {
     return mine;
   }
 
+  // What changes nothing when it is combined with others.
+  static Standing Neutral(const Standing& mine) {
+    Standing neutral;
+    neutral.fastest_s = std::numeric_limits<double>::infinity();
+    neutral.timed_s = std::numeric_limits<double>::infinity();
+    neutral.quiet = neutral.calm = 1;
+    neutral.cancelled = mine.cancelled;
+    return neutral;
+  }
+
   // Sets all_ to the same on every rank. CANCELLED when any rank is.
-  absl::Status Meet(const Standing& mine) {
+  absl::Status Meet(Standing mine) {
+    if (operation_.idle()) mine = Neutral(mine);
     all_ = mine;
     if (team_.size() > 1) {
       std::string bytes(sizeof(Standing), '\0');
@@ -264,6 +279,7 @@ class Loop {
   }
 
   void Judge() {
+    if (operation_.idle()) return;
     const double measured = Median(out_.samples) * static_cast<double>(out_.batch);
     if (measured >= kTrustFactor * out_.timer_overhead_s) return;
     out_.mistrusted = absl::StrCat(

@@ -31,6 +31,10 @@ class Operation {
   virtual absl::Status Meet() { return absl::OkStatus(); }
   // One iteration. Must not allocate; may return before the work is done.
   virtual absl::Status Enqueue() = 0;
+  // True on a rank that only goes along with the others (barriers, the number of iterations): what
+  // it times means nothing, decides nothing, and is not reported. The same for the whole
+  // measurement.
+  virtual bool idle() const { return false; }
 };
 
 // What tells the time of work: events of a device (device_timer.h), scripted in tests.

@@ -65,6 +65,10 @@ void AttemptSupervisor::AppendLine(Rank& rank, std::string line, Spool::Importan
   } else if (importance == Spool::Importance::kEvent && !rank.ended) {
     EndRank(rank, Annotate(kept, "keeping results"));
     BeginKill(rank, absl::ZeroDuration());
+  } else if (importance == Spool::Importance::kEnd) {
+    parts_.log->Error("the end of a rank cannot be kept",
+                      {F("attempt", ToString(start_.key)), F("rank", rank.place.rank),
+                       F("reason", kept.message())});
   }
 }
 

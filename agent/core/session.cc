@@ -26,7 +26,7 @@ void Session::OnRegistered(const Registered& registered) {
   state_ = State::kConnected;
   heartbeat_period_ = std::max(registered.heartbeat_period, absl::Milliseconds(10));
   lease_ = registered.lease;
-  backoff_ = options_.first_backoff;
+  connected_at_ = parts_.clock->Monotonic();
   last_refusal_.clear();
   last_failure_.clear();
   act_at_ = parts_.clock->Monotonic() + heartbeat_period_;
@@ -46,6 +46,8 @@ absl::Duration Session::NextBackoff() {
   const double unit = static_cast<double>(parts_.random->Next() >> 11) * 0x1p-53;  // [0, 1)
   const absl::Duration wait = backoff_ * (1 + options_.jitter * (2 * unit - 1));
   backoff_ = std::min(backoff_ * options_.backoff_factor, options_.max_backoff);
+  // Not so long that the lease runs out while the coordinator would listen.
+  if (lease_ > absl::ZeroDuration()) backoff_ = std::min(backoff_, lease_ / 4);
   return wait;
 }
 
@@ -64,6 +66,10 @@ void Session::OnClosed(const absl::Status& status) {
   const bool was_connected = state_ == State::kConnected;
   const absl::Duration now = parts_.clock->Monotonic();
   state_ = State::kBackoff;
+  // One that takes us in and ends the call at once (its disk is full, say) is not asked in a storm.
+  if (was_connected && now - connected_at_ >= options_.sound_after) {
+    backoff_ = options_.first_backoff;
+  }
   const bool refused = status.code() == absl::StatusCode::kAlreadyExists ||
                        status.code() == absl::StatusCode::kFailedPrecondition ||
                        status.code() == absl::StatusCode::kInvalidArgument ||

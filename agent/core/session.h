@@ -22,6 +22,8 @@ struct SessionOptions {
   double jitter = 0.2;                                 // of the backoff, either way
   absl::Duration rejected_backoff = absl::Seconds(5);  // after a refusal that may pass
   absl::Duration register_deadline = absl::Seconds(10);
+  // A connection that held for so long was a sound one: the next loss begins with first_backoff.
+  absl::Duration sound_after = absl::Seconds(5);
 };
 
 // Fences when the coordinator was not heard for the lease: it will have given the attempts up, so
@@ -67,6 +69,7 @@ class Session {
   absl::Duration act_at_ = absl::InfiniteDuration();  // connect, beat, or give registration up
   absl::Duration fence_at_ = absl::InfiniteDuration();
   absl::Duration backoff_;
+  absl::Duration connected_at_;
   absl::Duration heartbeat_period_, lease_;
   std::string last_refusal_, last_failure_;
   absl::string_view reason_ = "start";  // of the next call

@@ -19,7 +19,7 @@ class Spool {
  public:
   enum class Importance {
     kEvent,  // may be refused
-    kEnd,    // says how a rank ended: kept in memory where the disk has no room
+    kEnd,    // says how a rank ended: kept in memory, within a bound, where the disk has no room
   };
   struct Batch {
     std::vector<RankEvent> events;
@@ -27,8 +27,9 @@ class Spool {
   };
   virtual ~Spool() = default;
 
-  // RESOURCE_EXHAUSTED, naming the place, when the limit or the disk is reached; the event is then
-  // not kept. Never for kEnd.
+  // RESOURCE_EXHAUSTED, naming the place, when a limit or the disk is reached; the event is then
+  // not kept. For kEnd only when memory for it ran out, too: the coordinator then learns from
+  // AttemptEnded alone that the rank ended, and calls it lost.
   virtual absl::Status Append(const RankEvent& event, Importance importance) = 0;
   // Unacknowledged events from `from` on: at most `max_events`, and no more once `max_bytes` are
   // reached. Empty at the end.

@@ -39,6 +39,10 @@ class SpoolIndex {
   std::uint64_t end() const { return base_ + entries_.size(); }
   std::int64_t bytes() const { return bytes_; }
   std::int64_t events() const { return events_; }
+  // What the index itself holds in memory, about: an entry and its place in the rank's queue.
+  std::int64_t memory_bytes() const {
+    return static_cast<std::int64_t>(entries_.size() * (sizeof(Entry) + sizeof(std::uint64_t)));
+  }
 
  private:
   void Forget(std::uint64_t position, const Forgotten& forgotten);

@@ -2,29 +2,18 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
 
+#include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 
 namespace param::agent {
-
-std::string SocketRoot() {
-  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
-  struct stat info {};
-  if (runtime != nullptr && ::stat(runtime, &info) == 0 && S_ISDIR(info.st_mode) &&
-      ::access(runtime, W_OK) == 0 && std::string(runtime).size() < 80) {
-    return runtime;
-  }
-  return "/tmp";
-}
 
 DirectLauncher::DirectLauncher(DirectLauncherOptions options, Parts parts)
     : options_(std::move(options)), parts_(parts) {}
@@ -35,14 +24,12 @@ DirectLauncher::~DirectLauncher() {
 
 absl::Status DirectLauncher::MakeFolder(const LaunchRequest& request, Attempt* attempt,
                                         std::string* script) {
-  std::string pattern = absl::StrCat(options_.socket_root, "/param-XXXXXX");
-  if (::mkdtemp(pattern.data()) == nullptr) {  // mode 0700
-    return ErrnoStatus(errno, absl::StrCat("mkdtemp ", pattern));
-  }
-  attempt->folder = pattern;
+  PARAM_ASSIGN_OR_RETURN(SocketFolder folder, MakeSocketFolder(options_.socket_root));
+  attempt->folder = std::move(folder.path);
+  attempt->lock = std::move(folder.lock);
   attempt->scratch =
       options_.scratch_root.empty()
-          ? absl::StrCat(pattern, "/scratch")
+          ? absl::StrCat(attempt->folder, "/scratch")
           : absl::StrCat(options_.scratch_root, "/", request.key.job_id, "-", request.key.attempt);
   std::error_code error;
   std::filesystem::create_directories(attempt->scratch, error);
@@ -202,6 +189,7 @@ void DirectLauncher::Clear(Attempt& attempt) {
   std::error_code ignored;  // best effort: the next start of an agent clears up
   std::filesystem::remove_all(attempt.folder, ignored);
   std::filesystem::remove_all(attempt.scratch, ignored);
+  attempt.lock.reset();
   parts_.run_file->RemoveFolder(attempt.folder);
 }
 

@@ -29,9 +29,6 @@ struct DirectLauncherOptions {
   std::int64_t file_limit_bytes = 0;
 };
 
-// $XDG_RUNTIME_DIR where it is a folder and short enough for a socket's path, else /tmp.
-std::string SocketRoot();
-
 // On the reactor's thread.
 class DirectLauncher final : public Launcher {
  public:
@@ -61,7 +58,8 @@ class DirectLauncher final : public Launcher {
     LineSplitter splitter{16 << 10};
   };
   struct Attempt {
-    std::string folder;
+    std::string folder;  // of the socket
+    Fd lock;             // says that it is in use
     std::string scratch;
     std::unique_ptr<WorkerSocket> socket;
     std::map<int, Rank> ranks;

@@ -149,14 +149,26 @@ absl::Status DiskSpool::Append(const RankEvent& event, Importance importance) {
   if (importance == Importance::kEvent && disk_bytes_ >= options_.limit_bytes) {
     written = absl::ResourceExhaustedError(absl::StrCat(
         "the spool in ", place(), " reached its limit of ", FormatBytes(options_.limit_bytes)));
+  } else if (importance == Importance::kEvent &&
+             index_.memory_bytes() >= options_.max_index_bytes) {
+    written = absl::ResourceExhaustedError(absl::StrCat(
+        "the spool in ", place(), " holds ", index_.events(), " events; its index reached ",
+        FormatBytes(options_.max_index_bytes), " of memory"));
   } else {
     written = Write(event);
   }
   if (written.ok() || importance == Importance::kEvent) return written;
+  const auto size = static_cast<std::int64_t>(event.line.size());
+  if (in_memory_bytes_ + size > options_.max_memory_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(written.message(),
+                                                     "; and ends of ranks already take ",
+                                                     FormatBytes(in_memory_bytes_), " of memory"));
+  }
   log_.Error("the end of a rank is kept in memory only", {F("reason", written.message())});
   const std::uint64_t position =
       index_.Add({event.key, event.rank}, {.seq = event.seq, .segment = kInMemory});
   in_memory_.emplace(position, event);
+  in_memory_bytes_ += size;
   return absl::OkStatus();
 }
 
@@ -198,7 +210,9 @@ absl::StatusOr<Spool::Batch> DiskSpool::Read(std::uint64_t from, std::size_t max
 
 void DiskSpool::Forget(std::uint64_t position, const SpoolIndex::Entry& entry) {
   if (entry.segment == kInMemory) {
-    in_memory_.erase(position);
+    const auto kept = in_memory_.find(position);
+    in_memory_bytes_ -= static_cast<std::int64_t>(kept->second.line.size());
+    in_memory_.erase(kept);
     return;
   }
   --segments_.at(entry.segment).live;

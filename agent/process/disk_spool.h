@@ -6,6 +6,10 @@
 // it. Thus a killed agent loses nothing, a machine that loses power at most its last round, and
 // with that the workers whose events they were. A segment file is deleted once all its events are
 // acknowledged. A torn tail is what a crash in mid-write leaves: it is cut off at the next start.
+//
+// Memory is bounded by bytes, too. At max_index_bytes (many tiny events) an event is refused as at
+// limit_bytes: its rank fails with RESOURCE_EXHAUSTED. At max_memory_bytes of ends that the disk
+// did not take, a further end is refused and said in the log; see Spool::Append().
 
 #include <cstdint>
 #include <map>
@@ -22,10 +26,15 @@ namespace param::agent {
 // One thread at a time. One DiskSpool per folder.
 class DiskSpool final : public Spool {
  public:
+  static constexpr std::int64_t kMaxIndexBytes = 64 << 20;   // over a million events
+  static constexpr std::int64_t kMaxMemoryBytes = 16 << 20;  // ends of ranks; at most 1 MiB each
+
   struct Options {
     std::string folder;  // made when missing
     std::int64_t limit_bytes = std::int64_t{1} << 30;
     std::int64_t segment_bytes = 8 << 20;
+    std::int64_t max_index_bytes = kMaxIndexBytes;
+    std::int64_t max_memory_bytes = kMaxMemoryBytes;
   };
   // Reads what an earlier agent left. `log` outlives the spool.
   static absl::StatusOr<std::unique_ptr<DiskSpool>> Open(Options options, const Log& log);
@@ -71,6 +80,7 @@ class DiskSpool final : public Spool {
   std::int64_t disk_bytes_ = 0;
   bool is_dirty_ = false;
   std::map<std::uint64_t, RankEvent> in_memory_;  // by position
+  std::int64_t in_memory_bytes_ = 0;
 };
 
 }  // namespace param::agent

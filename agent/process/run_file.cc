@@ -13,6 +13,7 @@
 
 #include "absl/strings/match.h"
 #include "agent/process/children.h"
+#include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 
 namespace param::agent {
@@ -63,6 +64,7 @@ int RunFile::ClearLeftovers(const Log& log) {
       std::error_code ignored;  // it may be gone
       std::filesystem::remove(folder / "s", ignored);
       std::filesystem::remove(folder / "script", ignored);
+      std::filesystem::remove(folder / std::string(kSocketFolderLock), ignored);
       std::filesystem::remove(folder, ignored);
     }
   }

@@ -15,7 +15,8 @@ namespace param::agent {
 
 absl::StatusOr<std::unique_ptr<WorkerSocket>> WorkerSocket::Listen(Reactor& reactor, const Log& log,
                                                                    const std::string& path,
-                                                                   Callbacks callbacks) {
+                                                                   Callbacks callbacks,
+                                                                   Limits limits) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -23,7 +24,7 @@ absl::StatusOr<std::unique_ptr<WorkerSocket>> WorkerSocket::Listen(Reactor& reac
                                                    sizeof(address.sun_path) - 1, " bytes"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
-  std::unique_ptr<WorkerSocket> made(new WorkerSocket(reactor, log, std::move(callbacks)));
+  std::unique_ptr<WorkerSocket> made(new WorkerSocket(reactor, log, std::move(callbacks), limits));
   made->listener_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made->listener_) return ErrnoStatus(errno, "socket");
   const auto* const raw = reinterpret_cast<const sockaddr*>(&address);
@@ -42,12 +43,20 @@ WorkerSocket::~WorkerSocket() {
   if (listener_) reactor_.Remove(listener_.get());
   for (const auto& [fd, connection] : connections_) {
     reactor_.Remove(fd);
+    if (connection->rank < 0) reactor_.Cancel(connection->deadline);
     connection->is_closed = true;
   }
 }
 
 void WorkerSocket::Accept() {
   while (true) {
+    if (strangers_ >= limits_.strangers) {
+      log_.Warn("many connections have not said hello; others wait",
+                {F("connections", strangers_)});
+      reactor_.Modify(listener_.get(), 0);
+      is_paused_ = true;
+      return;
+    }
     Fd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
     ucred peer{};
@@ -61,18 +70,34 @@ void WorkerSocket::Accept() {
       log_.Warn("too many connections of workers", {F("pid", peer.pid)});
       continue;
     }
-    auto connection = std::make_shared<Connection>();
-    connection->peer = peer.pid;
-    connection->fd = std::move(fd);
-    const absl::Status added =
-        reactor_.Add(connection->fd.get(), EPOLLIN,
-                     [this, connection](std::uint32_t events) { OnEvents(connection, events); });
-    if (!added.ok()) {
-      log_.Error("cannot watch a connection", {F("reason", added.message())});
-      continue;
-    }
-    connections_[connection->fd.get()] = connection;
+    Welcome(std::move(fd), peer.pid);
   }
+}
+
+void WorkerSocket::Welcome(Fd fd, pid_t peer) {
+  auto connection = std::make_shared<Connection>();
+  connection->peer = peer;
+  connection->fd = std::move(fd);
+  const absl::Status added =
+      reactor_.Add(connection->fd.get(), EPOLLIN,
+                   [this, connection](std::uint32_t events) { OnEvents(connection, events); });
+  if (!added.ok()) {
+    log_.Error("cannot watch a connection", {F("reason", added.message())});
+    return;
+  }
+  ++strangers_;
+  connection->deadline = reactor_.After(limits_.greeting, [this, connection] {
+    log_.Warn("a connection that said no hello was closed",
+              {F("pid", connection->peer), F("after", absl::FormatDuration(limits_.greeting))});
+    Close(connection);
+  });
+  connections_[connection->fd.get()] = connection;
+}
+
+void WorkerSocket::NoStranger(Connection& connection) {
+  reactor_.Cancel(connection.deadline);
+  --strangers_;
+  if (std::exchange(is_paused_, false)) reactor_.Modify(listener_.get(), EPOLLIN);
 }
 
 void WorkerSocket::OnEvents(const std::shared_ptr<Connection>& connection, std::uint32_t events) {
@@ -121,6 +146,7 @@ void WorkerSocket::Deliver(const std::shared_ptr<Connection>& connection) {
       return;
     }
     connection->rank = *rank;
+    NoStranger(*connection);
     callbacks_.connected(*rank);
   }
   if (!lines.empty()) callbacks_.lines(connection->rank, lines);
@@ -177,6 +203,7 @@ void WorkerSocket::Finish(int rank) {
 void WorkerSocket::Close(const std::shared_ptr<Connection>& connection) {
   if (connection->is_closed) return;
   connection->is_closed = true;
+  if (connection->rank < 0) NoStranger(*connection);
   const int fd = connection->fd.get();
   reactor_.Remove(fd);
   connections_.erase(fd);

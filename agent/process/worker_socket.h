@@ -7,10 +7,12 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "agent/process/reactor.h"
 #include "proto/base/handle.h"
 #include "proto/base/log.h"
@@ -19,9 +21,15 @@
 namespace param::agent {
 
 // Of one attempt, on the reactor's thread. Only processes of our own user (or root) are heard; the
-// first line must satisfy the greeting. Callbacks may call Send() and Close().
+// first line must satisfy the greeting and come in time. Callbacks may call Send() and Close().
 class WorkerSocket {
  public:
+  // What connections that have not greeted may cost.
+  struct Limits {
+    absl::Duration greeting = absl::Seconds(30);  // then it is closed; by the reactor's clock
+    // Further ones wait in the kernel's queue, so that as many ranks at once are only slower.
+    std::size_t strangers = 256;
+  };
   struct Callbacks {
     // The rank that the first line of a connection belongs to, or why it is closed.
     std::function<absl::StatusOr<int>(pid_t peer, absl::string_view line)> greeting;
@@ -33,7 +41,12 @@ class WorkerSocket {
   // Listens at `path`. `reactor` and `log` outlive this.
   static absl::StatusOr<std::unique_ptr<WorkerSocket>> Listen(Reactor& reactor, const Log& log,
                                                               const std::string& path,
-                                                              Callbacks callbacks);
+                                                              Callbacks callbacks, Limits limits);
+  static absl::StatusOr<std::unique_ptr<WorkerSocket>> Listen(Reactor& reactor, const Log& log,
+                                                              const std::string& path,
+                                                              Callbacks callbacks) {
+    return Listen(reactor, log, path, std::move(callbacks), Limits());
+  }
   ~WorkerSocket();
   WorkerSocket(const WorkerSocket&) = delete;
   WorkerSocket& operator=(const WorkerSocket&) = delete;
@@ -53,14 +66,18 @@ class WorkerSocket {
   struct Connection {
     Fd fd;
     pid_t peer = 0;
-    int rank = -1;  // -1 before the greeting
+    int rank = -1;                  // -1 before the greeting
+    Reactor::TimerId deadline = 0;  // of the greeting
     line::LineReader reader;
     std::string unsent;
     bool is_closed = false;
   };
-  WorkerSocket(Reactor& reactor, const Log& log, Callbacks callbacks)
-      : reactor_(reactor), log_(log), callbacks_(std::move(callbacks)) {}
+  WorkerSocket(Reactor& reactor, const Log& log, Callbacks callbacks, Limits limits)
+      : reactor_(reactor), log_(log), callbacks_(std::move(callbacks)), limits_(limits) {}
   void Accept();
+  void Welcome(Fd fd, pid_t peer);
+  // It has greeted, or is closed.
+  void NoStranger(Connection& connection);
   void OnEvents(const std::shared_ptr<Connection>& connection, std::uint32_t events);
   // False once there is nothing more to read for now.
   bool Read(const std::shared_ptr<Connection>& connection);
@@ -72,7 +89,10 @@ class WorkerSocket {
   Reactor& reactor_;
   const Log& log_;
   const Callbacks callbacks_;
+  const Limits limits_;
   Fd listener_;
+  std::size_t strangers_ = 0;                               // connections that have not greeted
+  bool is_paused_ = false;                                  // too many of them: nobody is let in
   std::map<int, std::shared_ptr<Connection>> connections_;  // by descriptor
 };
 

@@ -16,10 +16,6 @@
 namespace param::agent {
 namespace {
 
-// Control messages that may wait; events do not wait here but in the spool. A coordinator that
-// takes nothing for so long is as good as gone.
-constexpr std::size_t kMaxQueued = 4096;
-
 grpc::ChannelArguments ChannelArguments(std::size_t max_message_bytes) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 10'000);
@@ -42,7 +38,8 @@ class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1:
                                public std::enable_shared_from_this<GrpcUplink::Call> {
  public:
   using Post = std::function<void(std::function<void()>)>;
-  Call(GrpcUplink* uplink, Post post) : uplink_(uplink), post_(std::move(post)) {}
+  Call(GrpcUplink* uplink, Post post, std::size_t max_queued_bytes)
+      : uplink_(uplink), post_(std::move(post)), max_queued_bytes_(max_queued_bytes) {}
 
   void Start(v1::AgentService::Stub& stub, v1::FromAgent hello) {
     self_ = shared_from_this();  // until OnDone()
@@ -58,11 +55,15 @@ class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1:
   void Write(v1::FromAgent message) {
     MutexLock lock(mu_);
     if (is_over_) return;
-    if (queue_.size() >= kMaxQueued) {
+    const std::size_t bytes = message.ByteSizeLong();
+    const bool is_full = queue_.size() >= kMaxQueued ||
+                         (!queue_.empty() && queued_bytes_ + bytes > max_queued_bytes_);
+    if (is_full) {
       is_over_ = true;
       context_.TryCancel();
       return;
     }
+    queued_bytes_ += bytes;
     queue_.push_back(std::move(message));
     if (!is_writing_) WriteNext();
   }
@@ -94,6 +95,7 @@ class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1:
     {
       MutexLock lock(mu_);
       is_writing_ = false;
+      queued_bytes_ -= queue_.front().ByteSizeLong();
       queue_.pop_front();
       if (!ok) {
         is_over_ = true;
@@ -150,7 +152,9 @@ class GrpcUplink::Call final : public grpc::ClientBidiReactor<v1::FromAgent, v1:
   grpc::ClientContext context_;
   v1::ToAgent incoming_;
   Mutex mu_;
+  const std::size_t max_queued_bytes_;
   std::deque<v1::FromAgent> queue_ PARAM_GUARDED_BY(mu_);
+  std::size_t queued_bytes_ PARAM_GUARDED_BY(mu_) = 0;
   bool is_writing_ PARAM_GUARDED_BY(mu_) = false;
   bool is_over_ PARAM_GUARDED_BY(mu_) = false;
   bool is_done_ PARAM_GUARDED_BY(mu_) = false;
@@ -172,7 +176,7 @@ GrpcUplink::~GrpcUplink() {
 }
 
 void GrpcUplink::Open(const Register& hello) {
-  call_ = std::make_shared<Call>(this, parts_.post);
+  call_ = std::make_shared<Call>(this, parts_.post, options_.max_queued_bytes);
   call_->Start(*stub_, ToWire(hello));
 }
 

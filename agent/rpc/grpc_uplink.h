@@ -13,14 +13,24 @@
 
 namespace param::agent {
 
+// What waits to be sent is bounded: at kMaxQueued messages or max_queued_bytes bytes the call is
+// cancelled, as if the connection were lost. The session then reconnects, says again what was not
+// answered and lets the spool send again what was not acknowledged: nothing is lost.
+//
 // Everything but the constructor belongs to the agent's thread; what gRPC's threads bring is handed
 // to it through `post`. The destructor ends an open call and waits for gRPC to be done with it;
 // nothing is posted after it.
 class GrpcUplink final : public Uplink {
  public:
+  // Control messages that may wait; events wait in the spool. A coordinator that takes nothing for
+  // so long is as good as gone.
+  static constexpr std::size_t kMaxQueued = 4096;
+  static constexpr std::size_t kMaxQueuedBytes = 64 << 20;
+
   struct Options {
     std::string server;  // HOST:PORT or a gRPC target
     std::size_t max_message_bytes = 64 << 20;
+    std::size_t max_queued_bytes = kMaxQueuedBytes;  // a message alone may be larger
   };
   struct Parts {  // outlive this
     const Log* log;

@@ -22,6 +22,7 @@
 #include "client/cmd/fleet_process.h"
 #include "client/output/progress.h"
 #include "proto/base/handle.h"
+#include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 #include "proto/convert/json.h"
 
@@ -347,6 +348,7 @@ ExitCode RunDown(Context& context) {
   }
   std::vector<std::string> killed = StopAll(agents, kGrace);
   for (std::string& name : StopAll(server, kGrace)) killed.push_back(std::move(name));
+  RemoveDeadSocketFolders(SocketRoot());  // an agent that was killed left its own
   std::remove(absl::StrCat(*folder, "/fleet.json").c_str());
   std::remove(absl::StrCat(*folder, "/", kAddressFile).c_str());
   if (!killed.empty()) {

@@ -1,13 +1,14 @@
 // paramctl result ...
 
+#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
+#include <ostream>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "client/cmd/command.h"
 #include "client/cmd/job_stream.h"
 #include "client/cmd/result_commands.h"
-#include "client/cmd/write_file.h"
 #include "client/output/job_table.h"
 #include "proto/base/status.h"
 #include "proto/convert/json.h"
@@ -41,28 +42,57 @@ ExitCode RunList(Context& context) {
   return ExitCode::kOk;
 }
 
-absl::StatusOr<std::vector<v1::SampleBlob>> FetchSamples(Context& context,
-                                                         const std::string& job_id) {
-  std::vector<v1::SampleBlob> blobs;
-  PARAM_RETURN_IF_ERROR(context.connection->Samples(
-      job_id, [&blobs](const v1::SampleBlob& blob) { blobs.push_back(blob); }));
-  return blobs;
-}
+// Writes samples as they come, a blob at a time: a job's may be larger than the memory. The bytes
+// are those of the whole document.
+class SampleWriter {
+ public:
+  SampleWriter(Format format, const v1::GetJobResponse& job, std::ostream& out)
+      : format_(format), job_(job), out_(out) {}
 
-void WriteSamples(Format format, const v1::GetJobResponse& job,
-                  const std::vector<v1::SampleBlob>& blobs, std::ostream& out) {
-  if (format == Format::kCsv) {
-    RenderCsv(SamplesTable(job, blobs), out);
-    return;
+  void Begin() {
+    if (format_ == Format::kCsv) {
+      RenderCsv(SamplesTable(job_, {}), out_);
+    } else if (format_ == Format::kJson) {
+      Json document = JobDocument(job_);
+      document["samples"] = Json::array();  // the last key
+      const std::string text = JsonText(document);
+      const std::size_t end = text.rfind("]");
+      out_ << text.substr(0, end);
+      tail_ = text.substr(end);
+    }
   }
-  Json document = JobDocument(job);
-  Json samples = Json::array();
-  for (const v1::SampleBlob& blob : blobs) {
-    if (format == Format::kJsonl) out << JsonLine(SamplesJson(blob));
-    samples.push_back(SamplesJson(blob));
+  void Add(const v1::SampleBlob& blob) {
+    if (format_ == Format::kCsv) {
+      RenderCsv(SamplesTable(job_, {blob}), out_, false);
+    } else if (format_ == Format::kJsonl) {
+      out_ << JsonLine(SamplesJson(blob));
+    } else {
+      std::string text = JsonText(SamplesJson(blob));
+      text.pop_back();
+      out_ << (is_first_ ? "\n    " : ",\n    ") << absl::StrReplaceAll(text, {{"\n", "\n    "}});
+    }
+    is_first_ = false;
   }
-  document["samples"] = std::move(samples);
-  if (format == Format::kJson) out << JsonText(document);
+  void End() {
+    if (format_ == Format::kJson) out_ << (is_first_ ? "" : "\n  ") << tail_;
+  }
+
+ private:
+  const Format format_;
+  const v1::GetJobResponse& job_;
+  std::ostream& out_;
+  std::string tail_;
+  bool is_first_ = true;
+};
+
+absl::Status WriteSamples(Context& context, Format format, const v1::GetJobResponse& job,
+                          std::ostream& out) {
+  SampleWriter writer(format, job, out);
+  writer.Begin();
+  PARAM_RETURN_IF_ERROR(context.connection->Samples(
+      job.job().job_id(), [&writer](const v1::SampleBlob& blob) { writer.Add(blob); }));
+  writer.End();
+  return absl::OkStatus();
 }
 
 void WriteCases(Format format, const v1::GetJobResponse& job, std::ostream& out) {
@@ -75,26 +105,33 @@ void WriteCases(Format format, const v1::GetJobResponse& job, std::ostream& out)
   }
 }
 
+absl::Status Export(Context& context, const v1::GetJobResponse& job, std::ostream& out) {
+  const Format format = context.is_text() ? Format::kCsv : context.format;
+  if (context.args.IsOn("samples")) return WriteSamples(context, format, job, out);
+  WriteCases(format, job, out);
+  return absl::OkStatus();
+}
+
+// What was written before an error stays, and the error says that it is not all.
+absl::Status ExportToFile(Context& context, const v1::GetJobResponse& job,
+                          const std::string& path) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  if (!file.good()) return absl::InternalError(absl::StrCat("cannot write ", path));
+  PARAM_RETURN_IF_ERROR(Export(context, job, file), path, " is incomplete");
+  file.flush();
+  if (!file.good()) return absl::InternalError(absl::StrCat("cannot write all of ", path));
+  return absl::OkStatus();
+}
+
 ExitCode RunExport(Context& context) {
   const std::string& job_id = context.args.words()[0];
   const absl::StatusOr<v1::GetJobResponse> job = FetchJob(context, job_id);
   if (!job.ok()) return Fail(context, job.status());
-  const Format format = context.is_text() ? Format::kCsv : context.format;
-  std::ostringstream text;
-  if (context.args.IsOn("samples")) {
-    const auto blobs = FetchSamples(context, job_id);
-    if (!blobs.ok()) return Fail(context, blobs.status());
-    WriteSamples(format, *job, *blobs, text);
-  } else {
-    WriteCases(format, *job, text);
-  }
-  if (!context.args.Has("file")) {
-    context.io.out << text.str();
-    return ExitCode::kOk;
-  }
-  const absl::Status written = WriteWholeFile(context.args.Text("file"), text.str());
+  const bool to_file = context.args.Has("file");
+  const absl::Status written = to_file ? ExportToFile(context, *job, context.args.Text("file"))
+                                       : Export(context, *job, context.io.out);
   if (!written.ok()) return Fail(context, written);
-  Hint(context, absl::StrCat("wrote ", context.args.Text("file")));
+  if (to_file) Hint(context, absl::StrCat("wrote ", context.args.Text("file")));
   return ExitCode::kOk;
 }
 

@@ -26,7 +26,7 @@ constexpr absl::string_view kOps[] = {
 constexpr absl::string_view kDtypes[] = {"i8",   "u8",  "i32", "i64",    "f16",
                                          "bf16", "f32", "f64", "f8e4m3", "f8e5m2"};
 constexpr absl::string_view kRedops[] = {"sum", "prod", "min", "max", "avg"};
-constexpr absl::string_view kSplits[] = {"even", "zipf", "hot", "zero_rows"};
+constexpr absl::string_view kSplits[] = {"even", "zipf", "hot", "zero_rows", "zero_next"};
 
 constexpr ParamSpec kParams[] = {
     {"op", ParamType::kChoice, ParamRole::kCase, "all_reduce", 0, 0, kOps, "the operation"},
@@ -59,6 +59,14 @@ constexpr ParamSpec kParams[] = {
      "the result lies where the input lies"},
     {"split", ParamType::kChoice, ParamRole::kCase, "even", 0, 0, kSplits,
      "how all_gather_v, reduce_scatter_v and all_to_allv deal out their elements"},
+    {"peers",
+     ParamType::kString,
+     ParamRole::kCase,
+     "all",
+     0,
+     0,
+     {},
+     "sources of incast, destinations of multicast: all, 0+2+3 or 1:3"},
     {"inflight",
      ParamType::kInt,
      ParamRole::kCase,
@@ -116,7 +124,8 @@ clamped, so where the network itself reduces it can pass the rate of the link.
 
 **Uneven shares.** `split` deals out the elements of all_gather_v, reduce_scatter_v and of each sender of
 all_to_allv: `even`; `zipf`, in proportion to 1/k; `hot`, half of all to one rank; `zero_rows`, nothing to every
-second rank. Which rank gets which share is drawn from `seed`.
+second rank; `zero_next`, nothing to the rank after the sender (PARAM's --include-0B). Which rank gets
+which share is drawn from `seed`.
 
 **Verification.** Before the time is taken, every rank's input is filled with numbers that depend on its rank
 and on the index, chosen so that their sum, product or average is exact in any order, and each output
@@ -125,8 +134,8 @@ sample of four million elements). avg of floats may differ by two units in the l
 may scale before they add. A failed check makes the case WRONG, with rank, index, expected and got.
 
 **One buffer.** broadcast and multicast work on one buffer; `in_place` does not apply and makes their case
-SKIPPED, as it does for incast and barrier. So does a `redop` other than sum, a `root` other than 0 or a
-`split` other than even with an operation that has none: such cases would only repeat another.
+SKIPPED, as it does for incast and barrier. So does a `redop` other than sum, a `root` other than 0,
+a `split` other than even or `peers` other than all with an operation that has none: such cases would only repeat another.
 )";
 
 double ScalarOr(const Scalars& scalars, absl::string_view name) {

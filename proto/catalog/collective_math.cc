@@ -5,7 +5,9 @@
 #include <limits>
 #include <numeric>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "proto/base/status.h"
 
 namespace param {
@@ -15,7 +17,7 @@ constexpr absl::string_view kOpNames[] = {
     "all_reduce", "all_gather",  "all_gather_v", "reduce_scatter", "reduce_scatter_v",
     "all_to_all", "all_to_allv", "broadcast",    "reduce",         "gather",
     "scatter",    "incast",      "multicast",    "barrier"};
-constexpr absl::string_view kSplitNames[] = {"even", "zipf", "hot", "zero_rows"};
+constexpr absl::string_view kSplitNames[] = {"even", "zipf", "hot", "zero_rows", "zero_next"};
 
 template <typename Enum>
 std::optional<Enum> FromName(absl::Span<const absl::string_view> names, absl::string_view name) {
@@ -40,7 +42,7 @@ std::uint64_t Mix(std::uint64_t value) {
 }
 
 // A permutation of 0..ranks-1, the same everywhere for one seed.
-std::vector<int> Order(int ranks, std::uint64_t seed) {
+std::vector<int> Shuffled(int ranks, std::uint64_t seed) {
   std::vector<int> order(static_cast<std::size_t>(ranks));
   std::iota(order.begin(), order.end(), 0);
   for (std::size_t i = order.size(); i > 1; --i) {
@@ -48,6 +50,22 @@ std::vector<int> Order(int ranks, std::uint64_t seed) {
   }
   return order;
 }
+
+// The ranks by place: who comes first, second, ...
+std::vector<int> OrderOf(Split split, int ranks, int row, std::uint64_t seed) {
+  if (split != Split::kEven && split != Split::kZeroNext) {
+    return Shuffled(ranks, Mix(seed) + Mix(static_cast<std::uint64_t>(row)));
+  }
+  std::vector<int> order(static_cast<std::size_t>(ranks));
+  const int first = split == Split::kEven ? 0 : row;
+  for (int place = 0; place < ranks; ++place) {
+    order[static_cast<std::size_t>(place)] = (first + place) % ranks;
+  }
+  return order;
+}
+
+// Whoever gets something gets the same, rounding aside: whole numbers, no floating point.
+bool Equal(Split split) { return split == Split::kEven || split == Split::kZeroNext; }
 
 // Weight of the rank that comes `place`-th.
 double Weight(Split split, int place, int ranks) {
@@ -60,6 +78,8 @@ double Weight(Split split, int place, int ranks) {
       return place == 0 ? std::max(1, ranks - 1) : 1;
     case Split::kZeroRows:
       return place % 2 == 0 ? 1 : 0;
+    case Split::kZeroNext:
+      return place == 1 ? 0 : 1;
   }
   return 1;
 }
@@ -104,7 +124,10 @@ void LayOutAllToAllV(const CollectiveRequest& request, int rank, std::int64_t to
 }
 
 void LayOutPeers(const CollectiveRequest& request, std::int64_t total, CollectiveLayout* out) {
-  for (int peer = 0; peer < request.ranks; ++peer) {
+  for (int peer = 0; peer < request.ranks && request.peers.empty(); ++peer) {
+    if (peer != request.root) out->peers.push_back(peer);
+  }
+  for (const int peer : request.peers) {
     if (peer != request.root) out->peers.push_back(peer);
   }
   const auto messages = static_cast<std::int64_t>(out->peers.size());
@@ -154,32 +177,56 @@ bool TakesSplit(CollectiveOp op) {
          op == CollectiveOp::kAllToAllV;
 }
 
+bool TakesPeers(CollectiveOp op) {
+  return op == CollectiveOp::kIncast || op == CollectiveOp::kMulticast;
+}
+
 std::vector<std::int64_t> DealOut(Split split, std::int64_t total, int ranks, int row,
                                   std::uint64_t seed) {
-  const std::vector<int> order =
-      split == Split::kEven ? Order(0, 0)
-                            : Order(ranks, Mix(seed) + Mix(static_cast<std::uint64_t>(row)));
+  const std::vector<int> order = OrderOf(split, ranks, row, seed);
   double weights = 0;
   for (int place = 0; place < ranks; ++place) weights += Weight(split, place, ranks);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 0);
   std::vector<std::size_t> takers;  // of what rounding left over
   std::int64_t left = total;
   for (int place = 0; place < ranks; ++place) {
-    const auto rank =
-        static_cast<std::size_t>(order.empty() ? place : order[static_cast<std::size_t>(place)]);
+    const auto rank = static_cast<std::size_t>(order[static_cast<std::size_t>(place)]);
     const double weight = Weight(split, place, ranks);
     if (weight <= 0) continue;
     takers.push_back(rank);
-    counts[rank] = split == Split::kEven
-                       ? total / ranks
+    counts[rank] = Equal(split)
+                       ? total / static_cast<std::int64_t>(weights)
                        : static_cast<std::int64_t>(static_cast<double>(total) * weight / weights);
     left -= counts[rank];
+  }
+  if (split == Split::kZeroNext) {
+    counts[takers.front()] += left;  // its own
+    return counts;
   }
   for (std::size_t i = 0; left > 0; i = (i + 1) % takers.size()) {
     ++counts[takers[i]];
     --left;
   }
   return counts;
+}
+
+absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text, int ranks) {
+  std::vector<int> out;
+  for (const absl::string_view part : absl::StrSplit(text, absl::ByAnyChar("+,"))) {
+    const std::vector<absl::string_view> ends = absl::StrSplit(part, ':');
+    int first = 0, last = 0;
+    const bool good = ends.size() <= 2 && absl::SimpleAtoi(ends.front(), &first) &&
+                      absl::SimpleAtoi(ends.back(), &last) && first >= 0 && first <= last &&
+                      last < ranks;
+    if (!good) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "\"", part, "\" is no rank or range of ranks FIRST:LAST within 0 to ", ranks - 1));
+    }
+    for (int rank = first; rank <= last; ++rank) {
+      if (std::find(out.begin(), out.end(), rank) == out.end()) out.push_back(rank);
+    }
+  }
+  return out;
 }
 
 absl::StatusOr<CollectiveLayout> LayOut(const CollectiveRequest& request, int rank) {
@@ -190,6 +237,11 @@ absl::StatusOr<CollectiveLayout> LayOut(const CollectiveRequest& request, int ra
   if (HasRoot(request.op) && (request.root < 0 || request.root >= request.ranks)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--root ", request.root, ": the ranks are 0 to ", request.ranks - 1));
+  }
+  for (const int peer : request.peers) {
+    if (peer >= 0 && peer < request.ranks) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--peers: rank ", peer, "; the ranks are 0 to ", request.ranks - 1));
   }
   CollectiveLayout out;
   if (request.op == CollectiveOp::kBarrier) return out;

@@ -49,20 +49,31 @@ bool TakesInPlace(CollectiveOp op);
 // Takes uneven shares: all_gather_v, reduce_scatter_v, all_to_allv.
 bool TakesSplit(CollectiveOp op);
 
+// Takes a list of peers: incast, multicast.
+bool TakesPeers(CollectiveOp op);
+
 // How uneven operations deal out their elements.
 enum class Split {
   kEven,      // as equal as whole elements allow: the first ranks get one more
   kZipf,      // share k is in proportion to 1 / (k + 1), in an order of ranks that the seed draws
   kHot,       // one rank, drawn by the seed, gets half of all, the others share the rest
   kZeroRows,  // every second rank gets nothing
+  // PARAM's --include-0B: the rank after one's own gets nothing, the others the same, and one's own
+  // what is left over too.
+  kZeroNext,
 };
-absl::Span<const absl::string_view> SplitNames();  // "even", "zipf", "hot", "zero_rows"
+absl::Span<const absl::string_view>
+SplitNames();  // "even", "zipf", "hot", "zero_rows", "zero_next"
 std::optional<Split> SplitFromName(absl::string_view name);
 
-// `total` elements dealt out to `ranks`; the shares add up to it exactly. `row` varies the order
-// (which rank is first, which is hot), so that the rows of a matrix differ.
+// `total` elements dealt out to `ranks`; the shares add up to it exactly. `row`, the sender, varies
+// the order (which rank is first, which is hot), so that the rows of a matrix differ.
 std::vector<std::int64_t> DealOut(Split split, std::int64_t total, int ranks, int row,
                                   std::uint64_t seed);
+
+// "0+2+4", "0,2,4", "1:3" (both ends), "5"; the order is kept, what comes twice counts once.
+// INVALID_ARGUMENT names the part that is no rank below `ranks`.
+absl::StatusOr<std::vector<int>> ParseRanks(absl::string_view text, int ranks);
 
 // What a case is asked to do.
 struct CollectiveRequest {
@@ -73,6 +84,8 @@ struct CollectiveRequest {
   int root = 0;
   Split split = Split::kEven;
   std::uint64_t seed = 0;
+  std::vector<int> peers = {};  // incast's sources, multicast's destinations; empty: all. Any root
+                                // among them is left out.
 };
 
 // The same on one rank. Counts are in elements.
@@ -87,9 +100,9 @@ struct CollectiveLayout {
   std::int64_t bytes_per_rank = 0;  // a rank's share where S is shared out, else S
 };
 
-// Errors: INVALID_ARGUMENT for a root out of range, a size that is no whole number of elements, one
-// rank alone; UNIMPLEMENTED, so that the rest of a sweep goes on, for a size of less than one element
-// per share.
+// Errors: INVALID_ARGUMENT for a root or peer out of range, a size that is no whole number of
+// elements, one rank alone; UNIMPLEMENTED, so that the rest of a sweep goes on, for a size of less
+// than one element per share.
 absl::StatusOr<CollectiveLayout> LayOut(const CollectiveRequest& request, int rank);
 
 // busbw / algbw (nccl-tests, doc/PERFORMANCE.md): 2 (W - 1) / W for all_reduce; (W - 1) / W for

@@ -55,7 +55,7 @@ class Coordinator {
 
   // ---- users ----
   // Idempotent by request_id. The reply comes once the job is stored. INVALID_ARGUMENT and
-  // FAILED_PRECONDITION are rejections.
+  // FAILED_PRECONDITION are rejections. With no_wait the job was placed when the reply is good.
   void Submit(const std::string& principal, const std::string& request_id, JobSpec spec,
               Reply<Job> reply);
   // Stores results of another tool as a job that has ended. Idempotent by request_id.
@@ -101,6 +101,9 @@ class Coordinator {
   absl::Status Validate(const JobSpec& spec, Job& job, std::vector<CaseRecord>& cases,
                         Footprint& footprint) const;
   absl::Status CheckNoWait(const Job& job, const Footprint& footprint) const;
+  void Submitted(std::unique_ptr<OpenJob> open, const Reply<Job>& reply);
+  absl::StatusOr<Job> RejectNoWait(OpenJob& open);
+  absl::StatusOr<Job> AnswerOfRequest(const std::string& request_id);
   void Enqueue(std::unique_ptr<OpenJob> open);
   void EndQueued(OpenJob& open, JobState state, const std::string& reason);
   void StopAttemptOf(OpenJob& open, JobState ending, const std::string& reason, bool graceful);
@@ -162,6 +165,9 @@ class Coordinator {
   NodeTable nodes_;
   EventBus bus_;
   std::map<std::string, std::unique_ptr<OpenJob>> jobs_;
+  // Accepted and on their way to the store: they count as waiting, so that of two jobs that cannot
+  // wait only one is promised the last free node.
+  std::map<std::string, const OpenJob*> submitting_;
 };
 
 }  // namespace param

@@ -160,7 +160,9 @@ void Coordinator::EventsStored(const AttemptKey& key, const std::vector<RankEven
     }
     for (const std::string& name : open->alive_on) {
       NodeEntry* node = nodes_.Find(name);
-      if (node != nullptr && node->session != nullptr) node->session->Close(status);
+      if (node == nullptr || node->session == nullptr) continue;
+      node->must_resend = true;
+      node->session->Close(status);
     }
     return;
   }
@@ -312,6 +314,8 @@ void Coordinator::AttemptEnded(const AgentSession* session, const AttemptKey& ke
     store_.Submit({}, [this, key, name](absl::Status) {
       post_([this, key, name] {
         NodeEntry* gone = nodes_.Find(name);
+        // Its results could not be stored: it comes back with them, and then says this again.
+        if (gone != nullptr && gone->must_resend) return;
         OpenJob* ended = FindOpen(key);
         if (gone != nullptr && gone->job_id == key.job_id) FreeNode(*gone);
         if (ended != nullptr)

@@ -14,6 +14,20 @@ constexpr int kMaxRanksPerNode = 4096;
 constexpr int kMaxRetries = 100;
 constexpr std::size_t kMaxScriptBytes = 64 << 10;
 
+// `world` 0: not known yet; then the ranks themselves refuse it. The element is theirs to check.
+absl::Status CheckInjection(const std::vector<CaseRecord>& cases, std::int64_t world) {
+  const MeasureOptions options = MeasureOptionsOf(cases.front().planned.params);
+  PARAM_ASSIGN_OR_RETURN(const Injection injection, ParseInjection(options.inject));
+  if (!injection.armed || world == 0 || injection.rank < world) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--inject: rank ", injection.rank, " is not one of the job's ", world,
+                   world == 1 ? " rank (0)" : absl::StrCat(" ranks (0 to ", world - 1, ")")));
+}
+
+std::string NoWaitReason(absl::string_view reason) {
+  return absl::StrCat("cannot start now, and --no-wait was given: ", reason);
+}
+
 absl::Status InRange(absl::string_view what, std::int64_t value, std::int64_t low,
                      std::int64_t high) {
   if (value >= low && value <= high) return absl::OkStatus();
@@ -79,7 +93,14 @@ absl::Status Coordinator::Validate(const JobSpec& spec, Job& job, std::vector<Ca
   job.benchmark_version = bench->version;
   job.cases_total = static_cast<int>(cases.size());
   PARAM_ASSIGN_OR_RETURN(footprint, LargestFootprint(*bench, cases, spec));
-  return CheckSatisfiable(job, cases, nodes_.nodes());
+  PARAM_RETURN_IF_ERROR(CheckSatisfiable(job, cases, nodes_.nodes()));
+  const std::int64_t world = LargestWorld({&job, footprint}, nodes_.nodes());
+  if (bench->needs_comm && world == 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        bench->id, " needs two ranks that communicate, this job has one: give --nodes 2",
+        " or --ranks-per-node 2"));
+  }
+  return CheckInjection(cases, world);
 }
 
 absl::Status Coordinator::CheckNoWait(const Job& job, const Footprint& footprint) const {
@@ -87,12 +108,32 @@ absl::Status Coordinator::CheckNoWait(const Job& job, const Footprint& footprint
   for (const auto& [id, open] : jobs_) {
     if (open->job.state == JobState::kQueued) waiting.push_back({&open->job, open->footprint});
   }
+  for (const auto& [id, open] : submitting_) {
+    if (open->job.request_id == job.request_id) continue;  // this very job, asked for twice
+    waiting.push_back({&open->job, open->footprint});
+  }
   const PlacementPlan plan = PlanPlacements(std::move(waiting), nodes_.nodes());
   const auto reason = plan.reasons.find(job.job_id);
   if (reason == plan.reasons.end()) return absl::OkStatus();
   observer_.PlacementFailed("no_wait");
-  return absl::FailedPreconditionError(
-      absl::StrCat("cannot start now, and --no-wait was given: ", reason->second));
+  return absl::FailedPreconditionError(NoWaitReason(reason->second));
+}
+
+// The fleet changed while the job was being stored.
+absl::StatusOr<Job> Coordinator::RejectNoWait(OpenJob& open) {
+  observer_.PlacementFailed("no_wait");
+  const std::string reason = NoWaitReason(open.job.reason);
+  EndQueued(open, JobState::kFailed, reason);
+  return absl::FailedPreconditionError(reason);
+}
+
+// A request that is asked again gets the answer that it got.
+absl::StatusOr<Job> Coordinator::AnswerOfRequest(const std::string& request_id) {
+  PARAM_ASSIGN_OR_RETURN(Job job, store_.FindByRequest(request_id));
+  const bool rejected =
+      job.spec.no_wait && job.state == JobState::kFailed && job.attempt == 0 && job.failure.empty();
+  if (rejected) return absl::FailedPreconditionError(job.reason);
+  return job;
 }
 
 void Coordinator::Submit(const std::string& principal, const std::string& request_id, JobSpec spec,
@@ -116,29 +157,44 @@ void Coordinator::Submit(const std::string& principal, const std::string& reques
   if (status.ok() && spec.no_wait) status = CheckNoWait(open->job, open->footprint);
   if (!status.ok()) {
     // Asked again after the job ended: the fleet may have changed, the answer has not.
-    absl::StatusOr<Job> before = store_.FindByRequest(request_id);
-    reply(before.ok() ? std::move(before) : status);
+    absl::StatusOr<Job> before = AnswerOfRequest(request_id);
+    reply(absl::IsNotFound(before.status()) ? status : std::move(before));
     return;
   }
   open->bench = *FindBenchmark(spec.benchmark);
   std::vector<Write> writes = {PutJob{open->job}, PutCases{open->job.job_id, open->cases}};
+  const bool asked_twice =
+      std::any_of(submitting_.begin(), submitting_.end(),
+                  [&](const auto& each) { return each.second->job.request_id == request_id; });
+  if (!asked_twice) submitting_[open->job.job_id] = open.get();  // the store refuses the second
   const auto shared = std::make_shared<std::unique_ptr<OpenJob>>(std::move(open));
   store_.Submit(std::move(writes), [this, shared, request_id, reply](absl::Status stored) {
     post_([this, shared, request_id, reply, stored] {
+      submitting_.erase((*shared)->job.job_id);
       if (absl::IsAlreadyExists(stored)) {  // the same request, asked twice
-        reply(store_.FindByRequest(request_id));
+        reply(AnswerOfRequest(request_id));
         return;
       }
       if (!stored.ok()) {
         reply(Annotate(stored, "storing the job"));
         return;
       }
-      const Job job = (*shared)->job;
-      Enqueue(std::move(*shared));
-      reply(job);
-      Schedule();
+      Submitted(std::move(*shared), reply);
     });
   });
+}
+
+void Coordinator::Submitted(std::unique_ptr<OpenJob> open, const Reply<Job>& reply) {
+  const Job job = open->job;
+  Enqueue(std::move(open));
+  if (!job.spec.no_wait) {
+    reply(job);
+    Schedule();
+    return;
+  }
+  Schedule();
+  OpenJob& submitted = *FindOpen(job.job_id);
+  reply(submitted.job.state == JobState::kQueued ? RejectNoWait(submitted) : submitted.job);
 }
 
 void Coordinator::Enqueue(std::unique_ptr<OpenJob> open) {
@@ -164,10 +220,19 @@ void Coordinator::Cancel(const std::string& job_id, Reply<Job> reply) {
   } else if (!open->ending && !open->stopping) {
     StopAttemptOf(*open, JobState::kCancelled, "cancelled", true);
   }
-  // Behind the writes that this caused: what was answered survives a kill.
+  // What this changed, written with the answer: what was answered survives a kill.
   const Job answer = open->job;
-  store_.Submit({},
-                [this, answer, reply](absl::Status) { post_([answer, reply] { reply(answer); }); });
+  std::vector<Write> writes = {PutJob{answer}};
+  if (open->job.attempt > 0) writes.push_back(PutAttempt{open->attempt});
+  store_.Submit(std::move(writes), [this, answer, reply](absl::Status stored) {
+    post_([answer, reply, stored] {
+      if (stored.ok()) {
+        reply(answer);
+      } else {
+        reply(Annotate(stored, "job ", answer.job_id, " is being ended, but that is not stored"));
+      }
+    });
+  });
 }
 
 // A restarted coordinator goes on ending the attempt as this one would have.

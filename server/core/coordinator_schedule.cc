@@ -14,9 +14,14 @@ void Coordinator::Schedule() {
     }
   }
   if (!waiting.empty()) {
+    for (const auto& [id, open] : submitting_) waiting.push_back({&open->job, open->footprint});
     const PlacementPlan plan = PlanPlacements(std::move(waiting), nodes_.nodes());
-    for (const auto& [id, reason] : plan.reasons) SetReason(*FindOpen(id), reason);
-    for (const Placement& placement : plan.placed) StartPlaced(placement);
+    for (const auto& [id, reason] : plan.reasons) {
+      if (!submitting_.contains(id)) SetReason(*FindOpen(id), reason);
+    }
+    for (const Placement& placement : plan.placed) {
+      if (!submitting_.contains(placement.job_id)) StartPlaced(placement);
+    }
   }
   ReportQueue();
 }

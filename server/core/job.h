@@ -52,6 +52,10 @@ struct Failure {
   friend bool operator==(const Failure&, const Failure&) = default;
 };
 
+// When a job reached each step, by the coordinator's wall clock: submitted and placed as it decided
+// them; spawned, rendezvous and comm_init as the report of the last rank to end them was received;
+// warmup and first_timed as that of the first rank to begin them was. Network and spool delay are
+// part of it; the nodes' clocks are not, so that the steps of one job can be subtracted.
 struct Timeline {
   std::int64_t submitted = 0, placed = 0, spawned = 0, rendezvous = 0, comm_init = 0, warmup = 0,
                first_timed = 0, finished = 0;
@@ -98,7 +102,9 @@ struct Attempt {
 struct Summary {
   std::int64_t n = 0;
   double min = 0, p50 = 0, p75 = 0, p95 = 0, p99 = 0, max = 0, mean = 0, stdev = 0;
-  double ci95_low = 0, ci95_high = 0;  // of the median
+  // 95 % interval of the median, distribution-free; with fewer than 6 samples there is none, and
+  // this is their range (see summary.h).
+  double ci95_low = 0, ci95_high = 0;
   int slowest_rank = -1;
   friend bool operator==(const Summary&, const Summary&) = default;
 };

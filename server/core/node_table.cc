@@ -54,6 +54,7 @@ absl::StatusOr<NodeEntry*> NodeTable::Register(std::shared_ptr<AgentSession> ses
   node.registration = std::move(registration);
   node.registered = true;
   node.lost = false;
+  node.must_resend = false;
   node.record.node = node.registration.node;
   const std::int64_t now = absl::ToUnixNanos(clock_.Wall());
   if (node.record.first_seen_ns == 0) node.record.first_seen_ns = now;

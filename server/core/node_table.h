@@ -23,6 +23,7 @@ struct NodeEntry {
   absl::Duration last_heard;              // monotonic
   bool registered = false;                // since this coordinator started
   bool lost = false;                      // lease ran out
+  bool must_resend = false;               // its results could not be stored: until it comes back
   std::string job_id;                     // placed here and not yet gone
   CpuShare share;
   int co_located = 1;  // connected agents on its machine, itself included: they share the memory

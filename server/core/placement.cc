@@ -1,6 +1,8 @@
 #include "server/core/placement.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -198,16 +200,24 @@ std::string TooFew(const Job& job, const Candidates& candidates) {
 }
 
 std::string TooBusy(const Job& job, const Candidates& candidates) {
-  std::vector<std::string> busy;
+  std::vector<std::string> why, kept;
   for (const NodeEntry* node : candidates.could) {
-    if (busy.size() < 4 && !node->job_id.empty()) {
-      busy.push_back(absl::StrCat(node->record.node, " runs ", node->job_id));
+    const std::string& name = node->record.node;
+    if (!node->job_id.empty()) {
+      if (why.size() < 4) why.push_back(absl::StrCat(name, " runs ", node->job_id));
+    } else if (node->session == nullptr) {
+      if (why.size() < 4) why.push_back(absl::StrCat(name, " is disconnected"));
+    } else if (std::find(candidates.free.begin(), candidates.free.end(), node) ==
+               candidates.free.end()) {
+      if (kept.size() < 4) kept.push_back(name);
     }
   }
-  return absl::StrCat("waits for ", job.spec.nodes, " free nodes, ", candidates.free.size(),
-                      " are free now",
-                      busy.empty() ? "; an earlier job waits for them"
-                                   : absl::StrCat("; ", absl::StrJoin(busy, ", ")));
+  if (!kept.empty()) {
+    why.push_back(absl::StrCat("an earlier job gets ", absl::StrJoin(kept, " and ")));
+  }
+  return absl::StrCat("waits for ", job.spec.nodes,
+                      job.spec.nodes == 1 ? " free node, " : " free nodes, ",
+                      candidates.free.size(), " free now; ", absl::StrJoin(why, ", "));
 }
 
 }  // namespace
@@ -242,6 +252,21 @@ PlacementPlan PlanPlacements(std::vector<Waiting> waiting,
     for (const RankPlace& place : plan.placed.back().ranks) taken.insert(place.node);
   }
   return plan;
+}
+
+std::int64_t LargestWorld(const Waiting& waiting, const std::map<std::string, NodeEntry>& fleet) {
+  const Job& job = *waiting.job;
+  const auto wanted = static_cast<std::size_t>(job.spec.nodes);
+  if (job.spec.ranks_per_node > 0) return std::int64_t{job.spec.nodes} * job.spec.ranks_per_node;
+  const Candidates candidates = FindCandidates(waiting, fleet, {});
+  if (candidates.could.size() < wanted) return 0;
+  std::vector<std::int64_t> ranks;
+  for (const NodeEntry* node : candidates.could) {
+    ranks.push_back(RanksOn(job, *node, candidates.device));
+  }
+  std::sort(ranks.begin(), ranks.end(), std::greater<>());
+  return std::accumulate(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(wanted),
+                         std::int64_t{0});
 }
 
 absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,

@@ -4,6 +4,7 @@
 // A job that waits for nodes holds back the free ones it could use, so younger and smaller jobs
 // cannot starve it; a job that the whole fleet could not run holds nothing back.
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ PlacementPlan PlanPlacements(std::vector<Waiting> waiting,
 // that is too small now is no error.
 absl::Status CheckSatisfiable(const Job& job, const std::vector<CaseRecord>& cases,
                               const std::map<std::string, NodeEntry>& fleet);
+
+// The largest number of ranks that the job can get on the fleet as it is; 0 where nobody can say
+// yet (the ranks per node are the backend's choice and too few nodes are there to ask).
+std::int64_t LargestWorld(const Waiting& waiting, const std::map<std::string, NodeEntry>& fleet);
 
 // The largest footprint of the cases, per rank.
 absl::StatusOr<Footprint> LargestFootprint(const BenchmarkSpec& bench,

@@ -64,6 +64,12 @@ struct ResultRow {
   Job job;
   CaseRecord result;
 };
+// Where reading a job's samples begins.
+struct SamplePosition {
+  int case_index = 0;
+  int rank = 0;
+  friend auto operator<=>(const SamplePosition&, const SamplePosition&) = default;
+};
 
 // Thread safe. Reads block and see every write whose `done` was called.
 class Store {
@@ -89,8 +95,10 @@ class Store {
                                                       int limit) = 0;
   // Ended cases of finished jobs, newest first.
   virtual absl::StatusOr<std::vector<ResultRow>> ListResults(const ResultFilter& filter) = 0;
-  // Blobs in order of (case, rank, metric, labels), of the job's latest attempt, one call each.
-  virtual absl::Status ReadSamples(const std::string& job_id,
+  // Blobs in order of (case, rank, metric, labels), of the job's latest attempt, one call each,
+  // from `from` on. An error of `each` ends it and is returned: who wants a part stops so, and
+  // begins the next part at a position.
+  virtual absl::Status ReadSamples(const std::string& job_id, SamplePosition from,
                                    const std::function<absl::Status(const SampleBlob&)>& each) = 0;
   virtual absl::StatusOr<std::vector<NodeRecord>> ListNodes() = 0;
 };

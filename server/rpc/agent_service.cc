@@ -11,8 +11,10 @@
 namespace param {
 namespace {
 
-// Messages that may wait for an agent; more than this and the session ends (it reconnects).
+// What may wait for an agent; more than this and the session ends (it reconnects, and is told again
+// what it has not answered).
 constexpr std::size_t kAgentQueue = 65536;
+constexpr std::size_t kAgentQueueBytes = 64 << 20;
 
 using AgentOutbox = Outbox<v1::ToAgent>;
 class SessionReactor;
@@ -42,7 +44,11 @@ class SessionReactor final : public grpc::ServerBidiReactor<v1::FromAgent, v1::T
       : context_(context),
         peer_(std::move(peer)),
         session_(std::make_shared<StreamSession>(this)),
-        outbox_(*this, kAgentQueue) {
+        outbox_(*this,
+                {.messages = kAgentQueue,
+                 .bytes = kAgentQueueBytes,
+                 .size = [](const v1::ToAgent& message) { return message.ByteSizeLong(); }},
+                context.clock) {
     StartRead(&incoming_);
   }
   AgentOutbox& outbox() { return outbox_; }

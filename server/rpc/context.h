@@ -47,6 +47,21 @@ class UnaryCall {
     }
     reactor_->Finish(ToGrpc(status));
   }
+  // The end of a call that changes something: one line says who asked, for what, and what came of
+  // it. `request` has principal and request_id; `object` is what was to change, "job j-1".
+  template <typename Request>
+  void FinishChange(const Request& request, absl::string_view object,
+                    const absl::Status& status) const {
+    const auto cut = [](absl::string_view text) { return text.substr(0, kMaxLogged); };
+    const std::string& principal = request.principal().name();
+    context_.log.Info(
+        "changing call",
+        {F("call", method_),
+         F("principal", principal.empty() ? absl::string_view("local") : cut(principal)),
+         F("request_id", cut(request.request_id())), F("object", cut(object)),
+         F("code", CodeName(status.code()))});
+    Finish(status);
+  }
   // Runs `work` on a reader thread and finishes with what it returns.
   void FinishOnReader(std::function<absl::Status()> work) const {
     const UnaryCall call = *this;
@@ -57,6 +72,8 @@ class UnaryCall {
   grpc::ServerUnaryReactor* reactor() const { return reactor_; }
 
  private:
+  static constexpr std::size_t kMaxLogged = 200;  // of what a client chose
+
   const RpcContext& context_;
   const absl::string_view method_;  // a literal
   grpc::ServerUnaryReactor* const reactor_;

@@ -71,12 +71,15 @@ grpc::ServerUnaryReactor* JobServiceImpl::Submit(grpc::CallbackServerContext* ca
                                                  v1::SubmitResponse* response) {
   const UnaryCall unary(context_, "JobService.Submit", call->DefaultReactor());
   context_.loop.Post([this, unary, request, response] {
-    context_.coordinator.Submit(request->principal().name(), request->request_id(),
-                                SpecFromProto(request->spec()),
-                                [unary, response](absl::StatusOr<Job> job) {
-                                  if (job.ok()) *response->mutable_job() = JobToProto(*job);
-                                  unary.Finish(job.status());
-                                });
+    context_.coordinator.Submit(
+        request->principal().name(), request->request_id(), SpecFromProto(request->spec()),
+        [unary, request, response](absl::StatusOr<Job> job) {
+          if (job.ok()) *response->mutable_job() = JobToProto(*job);
+          const std::string object =
+              job.ok() ? absl::StrCat("job ", job->job_id)
+                       : absl::StrCat("a job of benchmark ", request->spec().benchmark());
+          unary.FinishChange(*request, object, job.status());
+        });
   });
   return unary.reactor();
 }
@@ -120,10 +123,11 @@ grpc::ServerUnaryReactor* JobServiceImpl::Cancel(grpc::CallbackServerContext* ca
                                                  v1::CancelResponse* response) {
   const UnaryCall unary(context_, "JobService.Cancel", call->DefaultReactor());
   context_.loop.Post([this, unary, request, response] {
-    context_.coordinator.Cancel(request->job_id(), [unary, response](absl::StatusOr<Job> job) {
-      if (job.ok()) *response->mutable_job() = JobToProto(*job);
-      unary.Finish(job.status());
-    });
+    context_.coordinator.Cancel(
+        request->job_id(), [unary, request, response](absl::StatusOr<Job> job) {
+          if (job.ok()) *response->mutable_job() = JobToProto(*job);
+          unary.FinishChange(*request, absl::StrCat("job ", request->job_id()), job.status());
+        });
   });
   return unary.reactor();
 }

@@ -10,10 +10,12 @@
 namespace param {
 namespace {
 
-Coordinator::Reply<NodeView> AnswerNode(const UnaryCall& unary, v1::NodeResponse* response) {
-  return [unary, response](absl::StatusOr<NodeView> node) {
+template <typename Request>
+Coordinator::Reply<NodeView> AnswerNode(const UnaryCall& unary, const Request* request,
+                                        v1::NodeResponse* response) {
+  return [unary, request, response](absl::StatusOr<NodeView> node) {
     if (node.ok()) *response->mutable_node() = NodeToProto(*node);
-    unary.Finish(node.status());
+    unary.FinishChange(*request, absl::StrCat("node ", request->node()), node.status());
   };
 }
 
@@ -59,7 +61,8 @@ grpc::ServerUnaryReactor* NodeServiceImpl::Drain(grpc::CallbackServerContext* ca
                                                  v1::NodeResponse* response) {
   const UnaryCall unary(context_, "NodeService.Drain", call->DefaultReactor());
   context_.loop.Post([this, unary, request, response] {
-    context_.coordinator.Drain(request->node(), request->reason(), AnswerNode(unary, response));
+    context_.coordinator.Drain(request->node(), request->reason(),
+                               AnswerNode(unary, request, response));
   });
   return unary.reactor();
 }
@@ -69,7 +72,7 @@ grpc::ServerUnaryReactor* NodeServiceImpl::Resume(grpc::CallbackServerContext* c
                                                   v1::NodeResponse* response) {
   const UnaryCall unary(context_, "NodeService.Resume", call->DefaultReactor());
   context_.loop.Post([this, unary, request, response] {
-    context_.coordinator.Resume(request->node(), AnswerNode(unary, response));
+    context_.coordinator.Resume(request->node(), AnswerNode(unary, request, response));
   });
   return unary.reactor();
 }
@@ -81,7 +84,7 @@ grpc::ServerUnaryReactor* NodeServiceImpl::Label(grpc::CallbackServerContext* ca
   context_.loop.Post([this, unary, request, response] {
     context_.coordinator.Label(request->node(), {request->set().begin(), request->set().end()},
                                {request->remove().begin(), request->remove().end()},
-                               AnswerNode(unary, response));
+                               AnswerNode(unary, request, response));
   });
   return unary.reactor();
 }

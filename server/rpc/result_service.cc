@@ -6,46 +6,50 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/rpc/records.h"
+#include "server/rpc/sample_chunks.h"
 
 namespace param {
 namespace {
 
 constexpr int kMaxListed = 10'000;
 
-// Sends a job's samples, one blob in flight.
-// Read as a whole first: a job's samples fit in memory (they were there when they were stored).
+// Sends a job's samples, one blob in flight and one chunk in memory. The next chunk is read once
+// this one was sent: a reader that is slow costs memory for one chunk and no thread.
 class SamplesReactor final : public grpc::ServerWriteReactor<v1::SampleBlob> {
  public:
   SamplesReactor(const RpcContext& context, std::string job_id)
-      : context_(context), job_id_(std::move(job_id)) {
+      : context_(context), chunks_(context.store, std::move(job_id)) {
+    LoadOnReader();
+  }
+
+ private:
+  void LoadOnReader() {
     const bool queued = context_.readers.Post([this] { Load(); });
     if (!queued) {
       Finish(ToGrpc(absl::ResourceExhaustedError("too many reads are waiting; try again")));
     }
   }
-
- private:
   void Load() {
-    absl::Status status = context_.store.GetJob(job_id_).status();
-    if (status.ok()) {
-      status = context_.store.ReadSamples(job_id_, [this](const SampleBlob& blob) {
-        blobs_.push_back(SamplesToProto(blob));
-        return absl::OkStatus();
-      });
-    }
-    if (!status.ok()) {
-      Finish(ToGrpc(status));
+    auto blobs = chunks_.Next();
+    if (!blobs.ok()) {
+      Finish(ToGrpc(blobs.status()));
       return;
     }
+    blobs_ = *std::move(blobs);
+    next_ = 0;
     Next();
   }
   void Next() {
-    if (next_ == blobs_.size()) {
+    if (next_ < blobs_.size()) {
+      StartWrite(&blobs_[next_++]);
+    } else if (chunks_.is_over()) {
       Finish(grpc::Status::OK);
-      return;
+    } else {
+      blobs_.clear();
+      LoadOnReader();
     }
-    StartWrite(&blobs_[next_++]);
   }
   void OnWriteDone(bool ok) override {
     if (ok) {
@@ -57,7 +61,7 @@ class SamplesReactor final : public grpc::ServerWriteReactor<v1::SampleBlob> {
   void OnDone() override { delete this; }
 
   const RpcContext& context_;
-  const std::string job_id_;
+  SampleChunks chunks_;
   std::vector<v1::SampleBlob> blobs_;
   std::size_t next_ = 0;
 };
@@ -95,17 +99,20 @@ grpc::ServerUnaryReactor* ResultServiceImpl::Import(grpc::CallbackServerContext*
                                                     const v1::ImportRequest* request,
                                                     v1::ImportResponse* response) {
   const UnaryCall unary(context_, "ResultService.Import", call->DefaultReactor());
+  const auto finish = [unary, request, response](const absl::StatusOr<Job>& job) {
+    if (job.ok()) response->set_job_id(job->job_id);
+    const std::string object = job.ok()
+                                   ? absl::StrCat("job ", job->job_id)
+                                   : absl::StrCat("results of benchmark ", request->benchmark());
+    unary.FinishChange(*request, object, job.status());
+  };
   absl::StatusOr<ImportRequest> import = ImportFromProto(*request);
   if (!import.ok()) {
-    unary.Finish(import.status());
+    finish(import.status());
     return unary.reactor();
   }
-  context_.loop.Post([this, unary, request, response, import = *std::move(import)] {
-    context_.coordinator.Import(request->principal().name(), request->request_id(), import,
-                                [unary, response](absl::StatusOr<Job> job) {
-                                  if (job.ok()) response->set_job_id(job->job_id);
-                                  unary.Finish(job.status());
-                                });
+  context_.loop.Post([this, request, finish, import = *std::move(import)] {
+    context_.coordinator.Import(request->principal().name(), request->request_id(), import, finish);
   });
   return unary.reactor();
 }

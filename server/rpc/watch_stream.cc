@@ -37,7 +37,8 @@ class WatchReactor final : public grpc::ServerWriteReactor<v1::JobEvent>,
         job_id_(std::move(job_id)),
         started_(context.clock.Monotonic()),
         watcher_(std::make_shared<StreamWatcher>(this)),
-        outbox_(*this, kWatchQueue) {}
+        outbox_(*this, {.messages = kWatchQueue, .burst = kWatchBurst, .patience = kWatchPatience},
+                context.clock) {}
 
   Outbox<JobEvent>& outbox() { return outbox_; }
   const std::shared_ptr<StreamWatcher>& watcher() const { return watcher_; }

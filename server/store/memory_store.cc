@@ -300,20 +300,24 @@ absl::StatusOr<std::vector<ResultRow>> MemoryStore::ListResults(const ResultFilt
   return rows;
 }
 
-absl::Status MemoryStore::ReadSamples(const std::string& job_id,
+absl::Status MemoryStore::ReadSamples(const std::string& job_id, SamplePosition from,
                                       const std::function<absl::Status(const SampleBlob&)>& each) {
-  std::vector<SampleBlob> blobs;  // so that `each` runs without the lock
-  {
-    const MutexLock lock(mu_);
-    const auto it = state_.jobs.find(job_id);
-    if (it == state_.jobs.end()) return absl::OkStatus();
-    for (const auto& [index, stored_case] : it->second.cases) {
-      if (stored_case.attempt != it->second.job.attempt) continue;
-      blobs.insert(blobs.end(), stored_case.samples.begin(), stored_case.samples.end());
+  for (int next = from.case_index;;) {
+    std::vector<SampleBlob> blobs;  // of one case, so that `each` runs without the lock
+    {
+      const MutexLock lock(mu_);
+      const auto job = state_.jobs.find(job_id);
+      if (job == state_.jobs.end()) return absl::OkStatus();
+      const auto it = job->second.cases.lower_bound(next);
+      if (it == job->second.cases.end()) return absl::OkStatus();
+      next = it->first + 1;
+      if (it->second.attempt == job->second.job.attempt) blobs = it->second.samples;
+    }
+    for (const SampleBlob& blob : blobs) {
+      if (SamplePosition{blob.case_index, blob.rank} < from) continue;
+      PARAM_RETURN_IF_ERROR(each(blob));
     }
   }
-  for (const SampleBlob& blob : blobs) PARAM_RETURN_IF_ERROR(each(blob));
-  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<NodeRecord>> MemoryStore::ListNodes() {

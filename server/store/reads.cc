@@ -147,10 +147,10 @@ absl::StatusOr<std::vector<LogRow>> ReadLogs(Connection& db, const std::string& 
   return rows;
 }
 
-absl::Status ReadAllSamples(Connection& db, const std::string& job_id,
-                            const std::function<absl::Status(const SampleBlob&)>& each) {
+absl::Status ReadSamplesFrom(Connection& db, const std::string& job_id, SamplePosition from,
+                             const std::function<absl::Status(const SampleBlob&)>& each) {
   Call call(db, "get_samples");
-  call.Text(job_id);
+  call.Text(job_id).Int(from.case_index).Int(from.rank);
   while (call.Next()) {
     SampleBlob blob;
     blob.case_index = call.ReadSmallInt();

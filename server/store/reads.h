@@ -20,8 +20,8 @@ absl::StatusOr<std::vector<RankEnvironment>> ReadEnvironment(Connection& db, con
 absl::StatusOr<std::vector<LogRow>> ReadLogs(Connection& db, const std::string& job_id, int rank,
                                              int limit);
 absl::StatusOr<std::vector<ResultRow>> ReadResults(Connection& db, const ResultFilter& filter);
-absl::Status ReadAllSamples(Connection& db, const std::string& job_id,
-                            const std::function<absl::Status(const SampleBlob&)>& each);
+absl::Status ReadSamplesFrom(Connection& db, const std::string& job_id, SamplePosition from,
+                             const std::function<absl::Status(const SampleBlob&)>& each);
 absl::StatusOr<std::vector<NodeRecord>> ReadNodes(Connection& db);
 
 }  // namespace param

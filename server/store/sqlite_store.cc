@@ -250,9 +250,9 @@ absl::StatusOr<std::vector<ResultRow>> SqliteStore::ListResults(const ResultFilt
   return WithReader([&](Connection& db) { return ReadResults(db, filter); });
 }
 
-absl::Status SqliteStore::ReadSamples(const std::string& job_id,
+absl::Status SqliteStore::ReadSamples(const std::string& job_id, SamplePosition from,
                                       const std::function<absl::Status(const SampleBlob&)>& each) {
-  return WithReader([&](Connection& db) { return ReadAllSamples(db, job_id, each); });
+  return WithReader([&](Connection& db) { return ReadSamplesFrom(db, job_id, from, each); });
 }
 
 absl::StatusOr<std::vector<NodeRecord>> SqliteStore::ListNodes() {

@@ -56,7 +56,7 @@ class SqliteStore final : public Store {
   absl::StatusOr<std::vector<LogRow>> GetLogs(const std::string& job_id, int rank,
                                               int limit) override;
   absl::StatusOr<std::vector<ResultRow>> ListResults(const ResultFilter& filter) override;
-  absl::Status ReadSamples(const std::string& job_id,
+  absl::Status ReadSamples(const std::string& job_id, SamplePosition from,
                            const std::function<absl::Status(const SampleBlob&)>& each) override;
   absl::StatusOr<std::vector<NodeRecord>> ListNodes() override;
 

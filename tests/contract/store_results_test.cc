@@ -116,11 +116,41 @@ TEST_P(StoreContract, SamplesAreOrderedByCaseRankMetricAndLabels) {
   EXPECT_THAT(order, ElementsAre(4, 2, 3, 1, 1.0));
 }
 
+TEST_P(StoreContract, SamplesAreReadFromAPositionOn) {
+  PutRunningJob("j-1", 3);
+  std::vector<Write> writes;
+  for (int i = 0; i < 3; ++i) {
+    PutCaseResult write = MakeResult("j-1", 1, i, 1.0);
+    write.samples.clear();
+    for (int rank = 0; rank < 2; ++rank) {
+      write.samples.push_back({i, rank, "busbw", {}, {10.0 * i + rank}});
+      write.samples.push_back({i, rank, "time", {}, {10.0 * i + rank + 0.5}});
+    }
+    writes.push_back(write);
+  }
+  ASSERT_EQ(Put(writes), absl::OkStatus());
+  const auto from = [&](SamplePosition position) {
+    std::vector<double> seen;
+    EXPECT_EQ(store().ReadSamples("j-1", position,
+                                  [&seen](const SampleBlob& blob) {
+                                    seen.push_back(blob.values.front());
+                                    return absl::OkStatus();
+                                  }),
+              absl::OkStatus());
+    return seen;
+  };
+  EXPECT_EQ(from({}).size(), 12U);
+  EXPECT_THAT(from({1, 1}), ElementsAre(11, 11.5, 20, 20.5, 21, 21.5));
+  EXPECT_THAT(from({1, 2}), ElementsAre(20, 20.5, 21, 21.5));
+  EXPECT_THAT(from({2, 1}), ElementsAre(21, 21.5));
+  EXPECT_THAT(from({3, 0}), IsEmpty());
+}
+
 TEST_P(StoreContract, AReaderOfSamplesMayStop) {
   PutRunningJob("j-1", 2);
   ASSERT_EQ(Put({MakeResult("j-1", 1, 0, 1.0), MakeResult("j-1", 1, 1, 1.0)}), absl::OkStatus());
   int calls = 0;
-  const absl::Status status = store().ReadSamples("j-1", [&calls](const SampleBlob&) {
+  const absl::Status status = store().ReadSamples("j-1", {}, [&calls](const SampleBlob&) {
     ++calls;
     return absl::CancelledError("enough");
   });

@@ -199,7 +199,7 @@ class StoreContract : public ::testing::TestWithParam<StoreKind> {
 
   std::vector<SampleBlob> Samples(const std::string& job_id) {
     std::vector<SampleBlob> blobs;
-    const absl::Status status = store().ReadSamples(job_id, [&blobs](const SampleBlob& blob) {
+    const absl::Status status = store().ReadSamples(job_id, {}, [&blobs](const SampleBlob& blob) {
       blobs.push_back(blob);
       return absl::OkStatus();
     });

@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.error
 import urllib.request
 
 BIN = pathlib.Path(os.environ.get("PARAM_BIN_DIR", "build/release/bin")).resolve()
@@ -93,9 +94,10 @@ class Result:
 class Fleet:
     """A coordinator and agents n1..nN in a folder of their own; a context manager."""
 
-    def __init__(self, nodes=2, server_args=(), agent_args=(), lease="3s"):
+    def __init__(self, nodes=2, server_args=(), agent_args=(), lease="3s", server_prefix=()):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="param-e2e-"))
         self.server_args = list(server_args)
+        self.server_prefix = list(server_prefix)  # a command that ends by executing its arguments
         self.agent_args = list(agent_args)
         self.lease = lease
         self.nodes = nodes
@@ -132,15 +134,23 @@ class Fleet:
         listen = self.address or "127.0.0.1:0"
         (state / "listen").unlink(missing_ok=True)
         self.server = self.spawn("server", [
-            BIN / "param-server", "--listen", listen, "--http", "127.0.0.1:0", "--state", state,
-            "--lease", self.lease, "--heartbeat", "500ms", *self.server_args])
+            *self.server_prefix, BIN / "param-server", "--listen", listen, "--http", "127.0.0.1:0",
+            "--state", state, "--lease", self.lease, "--heartbeat", "500ms", *self.server_args])
 
         def bound():
             if self.server.poll() is not None:
                 raise AssertionError(f"param-server ended with {self.server.returncode}\n{self.tails()}")
-            return (state / "listen").exists() and (state / "listen").read_text().strip()
+            listens = self.state_of("server") / "listen"
+            return listens.exists() and listens.read_text().strip()
 
         self.address = wait_for("the coordinator's address", bound)
+
+    def state_of(self, name):
+        """A program's state folder; the server's as that process sees it, which may have mounts of its own."""
+        if name != "server":
+            return self.folder / f"agent-{name}"
+        state = self.folder / "server"
+        return pathlib.Path(f"/proc/{self.server.pid}/root{state}") if self.server_prefix else state
 
     def start_agent(self, name, state=None, extra=()):
         state = state or self.folder / f"agent-{name}"
@@ -150,12 +160,28 @@ class Fleet:
         self.agents[name] = agent
         return agent
 
+    def http_address(self, name):
+        file = self.state_of(name) / "http"
+        return wait_for(f"the http address of {name}", lambda: file.exists() and file.read_text().strip())
+
     def http(self, name, path):
-        state = self.folder / ("server" if name == "server" else f"agent-{name}")
-        address = wait_for(f"the http address of {name}",
-                           lambda: (state / "http").exists() and (state / "http").read_text().strip())
-        with urllib.request.urlopen(f"http://{address}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.http_address(name)}{path}", timeout=10) as answer:
             return answer.read().decode()
+
+    def http_status(self, name, path):
+        """(status, text), of refusals too."""
+        try:
+            return 200, self.http(name, path)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def metric(self, name, metric):
+        """The value of a metric without labels."""
+        for line in self.http(name, "/metrics").splitlines():
+            if line.startswith(metric + " "):
+                return float(line.split()[1])
+        raise AssertionError(f"{name} has no metric {metric}")
 
     def ctl(self, *args, timeout=120, env=None):
         done = subprocess.run([BIN / "paramctl", "--server", self.address, *map(str, args)],
@@ -167,6 +193,17 @@ class Fleet:
         return subprocess.Popen([BIN / "paramctl", "--server", self.address, *map(str, args)],
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 text=True)
+
+    def start_probe(self, *args):
+        """rpc_probe, which speaks the protocol but is none of our programs: a JSON object a line."""
+        return subprocess.Popen([BIN / "rpc_probe", args[0], "--server", self.address, *map(str, args[1:])],
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def probe(self, *args):
+        """All lines that rpc_probe prints."""
+        with self.start_probe(*args) as probe:
+            out, _ = probe.communicate(timeout=60 * PATIENCE)
+        return [json.loads(line) for line in out.splitlines()]
 
     def submit(self, *args, script=None, timeout=120):
         return self.ctl("-o", "json", "submit", *args, *self.script_args(script), timeout=timeout)
@@ -225,6 +262,14 @@ class Fleet:
         process.send_signal(signal.SIGKILL)
         process.wait()
 
+    def pause(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        wait_for(f"{pid} to be stopped", lambda: read_stat(pid)[0] == "T")
+
+    def all_ready(self):
+        """Every node is free again."""
+        wait_for("all nodes to be free", lambda: set(self.node_states().values()) == {"ready"})
+
     def tails(self):
         out = []
         for path in sorted(self.folder.glob("*.log")):
@@ -237,6 +282,7 @@ class Fleet:
         for process in processes:
             if process.poll() is None:
                 process.terminate()
+                process.send_signal(signal.SIGCONT)  # a test that failed may leave one stopped
         for process in processes:
             try:
                 process.wait(15 * PATIENCE)

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import signal
+import socket
 import subprocess
 import tempfile
 import unittest
@@ -10,6 +12,12 @@ import urllib.parse
 import urllib.request
 
 from harness import SMALL, Fleet, FleetTest, wait_for
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
 class Metrics(FleetTest):
@@ -52,11 +60,7 @@ class Metrics(FleetTest):
         (folder / "prometheus.yml").write_text(json.dumps({
             "global": {"scrape_interval": "1s"},
             "scrape_configs": [{"job_name": "param", "static_configs": [{"targets": targets}]}]}))
-        listen = "127.0.0.1:0"
-        import socket
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            listen = f"127.0.0.1:{probe.getsockname()[1]}"
+        listen = free_address()
         process = self.fleet.spawn("prometheus", [
             prometheus, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
             f"--web.listen-address={listen}"])
@@ -75,6 +79,37 @@ class Metrics(FleetTest):
         self.assertTrue(query("param_server_build_info"))
         self.assertEqual(query('param_server_agents{state="ready"} or param_server_agents{state="healthy"}')[0]["value"][1], "1")
         self.assertTrue(query("param_agent_coordinator_connected == 1"))
+
+
+class Readiness(unittest.TestCase):
+    def test_agent_is_ready_only_while_it_has_a_coordinator(self):
+        fleet = Fleet(0)
+        self.addCleanup(fleet.close)
+        fleet.address = free_address()
+        fleet.start_agent("n1")
+        not_connected = (503, f"not connected to {fleet.address}\n")
+        self.assertEqual(fleet.http_status("n1", "/readyz"), not_connected)
+        self.assertEqual(fleet.http_status("n1", "/healthz"), (200, "ok\n"))
+        fleet.start_server()
+        wait_for("n1 to be ready", lambda: fleet.http_status("n1", "/readyz") == (200, "ready\n"))
+        fleet.kill(fleet.server)
+        wait_for("n1 not to be ready", lambda: fleet.http_status("n1", "/readyz") == not_connected)
+        self.assertEqual(fleet.http_status("n1", "/healthz"), (200, "ok\n"))
+
+    def test_server_that_stops_is_not_ready(self):
+        with Fleet(1) as fleet:
+            job_id = fleet.detach(*SMALL, "--nodes", 2)
+            # A reader that does not go away keeps the server for its grace of one second.
+            watch = fleet.start_probe("watch", "--job", job_id)
+            self.addCleanup(watch.communicate)
+            self.addCleanup(watch.kill)
+            watch.stdout.readline()
+            self.assertEqual(fleet.http_status("server", "/readyz"), (200, "ready\n"))
+            fleet.server.send_signal(signal.SIGTERM)
+            wait_for("the server not to be ready",
+                     lambda: fleet.http_status("server", "/readyz") == (503, "starting or stopping\n"), 5)
+            self.assertEqual(fleet.http_status("server", "/healthz"), (200, "ok\n"))
+            self.assertEqual(fleet.server.wait(10), 0)
 
 
 if __name__ == "__main__":

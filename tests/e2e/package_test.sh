@@ -40,7 +40,7 @@ clean() {
 
 # What each object resolves, and to where.
 own='^(linux-vdso|/lib64/ld-linux|ld-linux|lib(c|m|mvec|pthread|dl|rt|resolv|util|nsl|anl)\.so)'
-cuda='^lib(cublas|cublasLt|cudart)\.so'
+cuda='^lib(cublas|cublasLt|cudart|nccl)\.so'
 while read -r object; do
   while read -r line; do
     name=${line%% *}

@@ -1,4 +1,5 @@
-// Checks the CUDA backend on this machine's GPU: gpu_check CUDA_SO BARE_SO
+// Checks the CUDA backend on this machine's first GPU, and with NCCL_SO the nccl backend on all of
+// them: gpu_check CUDA_SO BARE_SO [NCCL_SO]
 //
 // One table on stdout, or "skipped: REASON" where there is no usable GPU. Exit code 1 when a row is
 // wrong, slow or failed; 2 on bad usage or when a file cannot be loaded.
@@ -67,7 +68,23 @@ void Print(const std::vector<Row>& rows) {
   }
 }
 
-int Main(const char* backend_path, const char* bare_path) {
+void AddNccl(const LoadedBackend& cuda, const char* path, int devices, std::vector<Row>* rows) {
+  const absl::StatusOr<LoadedBackend> nccl = LoadBackend(path);
+  if (!nccl.ok() || !nccl->comm.has_value()) {
+    // As CUDA's libraries, NCCL is not part of the tree.
+    const bool absent = nccl.status().code() == absl::StatusCode::kUnavailable;
+    rows->push_back({"nccl", absent ? "skipped" : "FAILED", std::string(nccl.status().message())});
+    return;
+  }
+  param_error why = {};
+  if (nccl->comm->probe(&why) < 0) {
+    rows->push_back({"nccl", "FAILED", why.message});
+    return;
+  }
+  for (Row& row : CheckNccl(cuda, *nccl, devices)) rows->push_back(std::move(row));
+}
+
+int Main(const char* backend_path, const char* bare_path, const char* nccl_path) {
   const absl::StatusOr<LoadedBackend> backend = LoadBackend(backend_path);
   if (!backend.ok() || !backend->device.has_value()) {
     // CUDA's libraries are not part of the tree: a machine without them has no GPU to check.
@@ -102,6 +119,7 @@ int Main(const char* backend_path, const char* bare_path) {
   const absl::StatusOr<std::string> clocks = device->Clocks();
   rows.push_back({"clocks", clocks.ok() ? "ok" : "FAILED",
                   clocks.ok() ? *clocks : std::string(clocks.status().message())});
+  if (nccl_path != nullptr) AddNccl(*backend, nccl_path, devices, &rows);
   Print(rows);
   return std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.failed(); }) ? 1 : 0;
 }
@@ -110,9 +128,9 @@ int Main(const char* backend_path, const char* bare_path) {
 }  // namespace param::gpu_check
 
 int main(int argc, char** argv) {
-  if (argc != 3) {
-    std::cerr << "usage: gpu_check CUDA_SO BARE_SO\n";
+  if (argc != 3 && argc != 4) {
+    std::cerr << "usage: gpu_check CUDA_SO BARE_SO [NCCL_SO]\n";
     return 2;
   }
-  return param::gpu_check::Main(argv[1], argv[2]);
+  return param::gpu_check::Main(argv[1], argv[2], argc == 4 ? argv[3] : nullptr);
 }

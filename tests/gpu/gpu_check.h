@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "agent/backend/device.h"
+#include "agent/backend/load_backend.h"
 #include "agent/bench/verify_gemm.h"
 #include "tests/gpu/bare_gemm.h"
 
@@ -47,5 +48,8 @@ std::vector<Row> CheckNumerics(const Device& device);
 
 // Every type against the bare loop on the same operands, in turns.
 std::vector<Row> CheckSpeed(const Device& device, bare_gemm_run_fn bare);
+
+// The nccl backend on all GPUs of the machine, a thread for each.
+std::vector<Row> CheckNccl(const LoadedBackend& cuda, const LoadedBackend& nccl, int devices);
 
 }  // namespace param::gpu_check

@@ -41,7 +41,7 @@ MAY = {
     "client/rpc": WIRE,
     "client/cmd": WIRE + ("client/import", "client/output", "client/rpc"),
     "client": WIRE + ("client",),
-    "tests/gpu": ("proto/base", "agent/backend", "agent/bench"),
+    "tests/gpu": ("proto/base", "agent/backend", "agent/bench", "tests/fakes"),
     "tests": ("proto", "param/v1", "sql", "server", "agent", "client", "tests"),
 }
 
@@ -84,6 +84,8 @@ USES = {
     "agent/backends/cpu": ("onednn", "blas", "dlopen"),
     "agent/backends/cuda": ("cuda", "dlopen"),
     "agent/backends/fake": ("json",),
+    "agent/backends/gloo": ("gloo",),
+    "agent/backends/nccl": ("cuda", "nccl"),
     "agent/backends": (),
     "agent/bench": ("absl", "json"),
     "agent/worker": ("absl", "json", "dlopen"),

@@ -1,15 +1,13 @@
 // The fake backend's table "comm": real collectives by way of param_host.exchange, which is slow
-// and works wherever a worker does. "all_reduce" (tensors src, dst; attribute redop "sum"; f32,
-// i32), "broadcast" (tensor data; attribute root) and "barrier".
+// and works wherever a worker does. An exchange is among all ranks of the job, so there are no
+// communicators of some of them, and no send and recv.
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
-#include <thread>
 
+#include "agent/backend/kit_exchange.h"
+#include "agent/backends/fake/collective.h"
 #include "agent/backends/fake/state.h"
 
 namespace param::fake {
@@ -17,17 +15,6 @@ namespace {
 
 // Well below what a worker's line may carry.
 constexpr std::size_t kChunk = 32 << 10;
-
-// One exchange in flight. It runs on a thread of its own so that a deadline and an abort can leave
-// it behind; that thread may outlive the call, hence shared.
-struct Pending {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false;
-  std::int32_t code = 0;
-  param_error error = {};
-  std::vector<unsigned char> mine, all;
-};
 
 // The table's context, a type of its own behind the opaque name.
 struct CommContext {
@@ -39,64 +26,17 @@ struct CommContext {
 
 struct Comm {
   std::int32_t rank = 0, size = 0;
-  std::mutex mutex;
-  bool aborted = false;
-  std::shared_ptr<Pending> pending;
+  kit::AbortableExchange exchange;
 };
-
-enum class Collective { kAllReduce, kBroadcast, kBarrier };
 
 struct CommOp {
   Comm* comm = nullptr;
-  Collective kind = Collective::kBarrier;
-  param_dtype dtype = PARAM_DTYPE_F32;
-  std::size_t bytes = 0;
-  std::int32_t root = 0;
+  CollectiveView view;
 };
 
 CommContext* Of(param_ctx* ctx) { return reinterpret_cast<CommContext*>(ctx); }
 Comm* Of(param_comm* comm) { return reinterpret_cast<Comm*>(comm); }
 CommOp* Of(param_op* op) { return reinterpret_cast<CommOp*>(op); }
-
-// Every rank gives `mine` and gets all. Ends early when the communicator is aborted or at the
-// deadline (0: none).
-std::int32_t Exchange(CommContext& ctx, Comm& comm, std::vector<unsigned char> mine,
-                      std::int64_t deadline_ns, std::vector<unsigned char>* all, param_error* err) {
-  auto pending = std::make_shared<Pending>();
-  pending->mine = std::move(mine);
-  pending->all.resize(pending->mine.size() * static_cast<std::size_t>(comm.size));
-  {
-    const std::lock_guard lock(comm.mutex);
-    if (comm.aborted) return kit::Fail(err, kit::kAborted, "the communicator was aborted");
-    comm.pending = pending;
-  }
-  std::thread([host = ctx.host, pending] {
-    param_error error = {};
-    const std::int32_t code = host->exchange(host->user, pending->mine.data(), pending->mine.size(),
-                                             pending->all.data(), &error);
-    const std::lock_guard lock(pending->mutex);
-    if (pending->done) return;
-    pending->done = true;
-    pending->code = code;
-    pending->error = error;
-    pending->changed.notify_all();
-  }).detach();
-  std::unique_lock lock(pending->mutex);
-  const auto is_done = [&] { return pending->done; };
-  if (deadline_ns <= 0) {
-    pending->changed.wait(lock, is_done);
-  } else if (!pending->changed.wait_for(lock, std::chrono::nanoseconds(deadline_ns), is_done)) {
-    pending->done = true;
-    return kit::Fail(err, kit::kDeadlineExceeded, "not all %d ranks came within %.3f s", comm.size,
-                     static_cast<double>(deadline_ns) * 1e-9);
-  }
-  if (pending->code != 0) {
-    if (err != nullptr) *err = pending->error;
-    return pending->code;
-  }
-  *all = std::move(pending->all);
-  return kit::kOk;
-}
 
 std::int32_t CommOpen(const param_host* host, const param_device_v1* device, param_ctx* device_ctx,
                       param_ctx** out, param_error* err) {
@@ -138,7 +78,8 @@ std::int32_t CommCreate(param_ctx* raw, const std::uint8_t id[PARAM_COMM_ID_BYTE
     comm->rank = rank;
     comm->size = size;
     std::vector<unsigned char> all;
-    PARAM_KIT_TRY(Exchange(ctx, *comm, {id, id + PARAM_COMM_ID_BYTES}, deadline_ns, &all, err));
+    PARAM_KIT_TRY(
+        comm->exchange.Run(ctx.host, {id, id + PARAM_COMM_ID_BYTES}, size, deadline_ns, &all, err));
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i] == id[i % PARAM_COMM_ID_BYTES]) continue;
       return kit::Fail(err, kit::kFailedPrecondition, "rank %zu brought another unique id",
@@ -154,81 +95,31 @@ std::int32_t CommDestroy(param_ctx*, param_comm* comm, param_error*) {
   return kit::kOk;
 }
 
-void CommAbort(param_ctx*, param_comm* raw) {
-  Comm& comm = *Of(raw);
-  std::shared_ptr<Pending> pending;
-  {
-    const std::lock_guard lock(comm.mutex);
-    comm.aborted = true;
-    pending = comm.pending;
-  }
-  if (pending == nullptr) return;
-  const std::lock_guard lock(pending->mutex);
-  if (pending->done) return;
-  pending->done = true;
-  pending->code = kit::Fail(&pending->error, kit::kAborted, "the communicator was aborted");
-  pending->changed.notify_all();
-}
+void CommAbort(param_ctx*, param_comm* comm) { Of(comm)->exchange.Abort(); }
 
-std::int32_t CommAsyncError(param_ctx*, param_comm* raw, param_error* err) {
-  const std::lock_guard lock(Of(raw)->mutex);
-  if (!Of(raw)->aborted) return kit::kOk;
+std::int32_t CommAsyncError(param_ctx*, param_comm* comm, param_error* err) {
+  if (!Of(comm)->exchange.aborted()) return kit::kOk;
   return kit::Fail(err, kit::kAborted, "the communicator was aborted");
 }
 
 std::int32_t NothingToDo(param_ctx*, param_error*) { return kit::kOk; }
-
-std::int32_t PrepareAllReduce(const param_op_desc& desc, CommOp* op, param_error* err) {
-  std::string redop = "sum";
-  const param_tensor* src = nullptr;
-  const param_tensor* dst = nullptr;
-  std::size_t dst_bytes = 0;
-  PARAM_KIT_TRY(kit::CheckAttrs(desc, {"redop"}, err));
-  PARAM_KIT_TRY(kit::GetString(desc, "redop", &redop, err));
-  PARAM_KIT_TRY(kit::GetTensor(desc, 0, "src", &src, err));
-  PARAM_KIT_TRY(kit::GetTensor(desc, 1, "dst", &dst, err));
-  if (redop != "sum" || (src->dtype != PARAM_DTYPE_F32 && src->dtype != PARAM_DTYPE_I32)) {
-    return kit::Fail(err, kit::kUnimplemented, "all_reduce: only the sum of f32 and i32, not %s %s",
-                     redop.c_str(), kit::DtypeName(src->dtype));
-  }
-  if (!kit::DenseBytes(*src, &op->bytes) || !kit::DenseBytes(*dst, &dst_bytes) ||
-      dst_bytes != op->bytes || dst->dtype != src->dtype) {
-    return kit::Fail(err, kit::kInvalidArgument, "all_reduce: src and dst differ or are not dense");
-  }
-  op->kind = Collective::kAllReduce;
-  op->dtype = src->dtype;
-  return kit::kOk;
-}
-
-std::int32_t PrepareBroadcast(const param_op_desc& desc, CommOp* op, param_error* err) {
-  std::int64_t root = 0;
-  const param_tensor* data = nullptr;
-  PARAM_KIT_TRY(kit::CheckAttrs(desc, {"root"}, err));
-  PARAM_KIT_TRY(kit::GetInt(desc, "root", &root, err));
-  PARAM_KIT_TRY(kit::GetTensor(desc, 0, "data", &data, err));
-  if (root < 0 || root >= op->comm->size || !kit::DenseBytes(*data, &op->bytes)) {
-    return kit::Fail(err, kit::kInvalidArgument, "broadcast: root %lld of %d, or not dense",
-                     static_cast<long long>(root), op->comm->size);
-  }
-  op->kind = Collective::kBroadcast;
-  op->root = static_cast<std::int32_t>(root);
-  return kit::kOk;
-}
 
 std::int32_t CommOpCreate(param_ctx*, param_comm* comm, const param_op_desc* desc, param_op** out,
                           param_error* err) {
   return kit::Guard(err, [&]() -> std::int32_t {
     auto op = std::make_unique<CommOp>();
     op->comm = Of(comm);
-    if (std::strcmp(desc->name, "all_reduce") == 0) {
-      PARAM_KIT_TRY(PrepareAllReduce(*desc, op.get(), err));
-    } else if (std::strcmp(desc->name, "broadcast") == 0) {
-      PARAM_KIT_TRY(PrepareBroadcast(*desc, op.get(), err));
-    } else if (std::strcmp(desc->name, "barrier") == 0) {
-      PARAM_KIT_TRY(kit::CheckAttrs(*desc, {}, err));
-    } else {
-      return kit::Fail(err, kit::kUnimplemented, "backend fake has no collective \"%s\"",
-                       desc->name);
+    op->view.rank = op->comm->rank;
+    op->view.ranks = op->comm->size;
+    kit::Collective& c = op->view.what;
+    PARAM_KIT_TRY(kit::ParseCollective(*desc, op->view.rank, op->view.ranks, &c, err));
+    if (c.kind == kit::CollectiveKind::kSend || c.kind == kit::CollectiveKind::kRecv) {
+      return kit::Fail(err, kit::kUnimplemented,
+                       "%s: backend fake has only exchanges among all ranks", desc->name);
+    }
+    if (c.reduces() && !kit::Reduce(c.redop, c.dtype, nullptr, nullptr, 0)) {
+      return kit::Fail(err, kit::kUnimplemented, "%s: backend fake does not reduce %s", desc->name,
+                       kit::DtypeName(c.dtype));
     }
     *out = reinterpret_cast<param_op*>(op.release());
     return kit::kOk;
@@ -238,56 +129,71 @@ std::int32_t CommOpCreate(param_ctx*, param_comm* comm, const param_op_desc* des
 void CommOpDestroy(param_ctx*, param_op* op) { delete Of(op); }
 std::size_t CommOpWorkspace(param_ctx*, param_op*) { return 0; }
 
-template <typename T>
-std::vector<unsigned char> SumOf(const std::vector<unsigned char>& all, std::size_t bytes) {
-  std::vector<T> sum(bytes / sizeof(T));
-  std::vector<T> one(bytes / sizeof(T));
-  for (std::size_t at = 0; at + bytes <= all.size() && bytes > 0; at += bytes) {
-    std::memcpy(one.data(), all.data() + at, bytes);
-    for (std::size_t i = 0; i < one.size(); ++i) sum[i] = static_cast<T>(sum[i] + one[i]);
-  }
-  std::vector<unsigned char> out(bytes);
-  if (bytes > 0) std::memcpy(out.data(), sum.data(), bytes);
-  return out;
-}
-
-// What this rank ends up with of one chunk, from those of all ranks.
-std::vector<unsigned char> Combine(const CommOp& op, const std::vector<unsigned char>& all,
-                                   std::size_t bytes) {
-  if (op.kind == Collective::kBroadcast) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(bytes) * op.root;
-    return {begin, begin + static_cast<std::ptrdiff_t>(bytes)};
-  }
-  return op.dtype == PARAM_DTYPE_F32 ? SumOf<float>(all, bytes) : SumOf<std::int32_t>(all, bytes);
-}
-
-std::int32_t RunCollective(CommContext& ctx, const CommOp& op, const param_operand* operands,
-                           std::size_t count, param_error* err) {
+// What the ranks send each other, known before the blocks are.
+std::int32_t ExchangeMatrix(CommContext& ctx, CommOp& op, param_error* err) {
+  const std::vector<std::int64_t>& row = op.view.what.send_counts;
+  std::vector<unsigned char> mine(row.size() * sizeof(row[0]));
+  std::memcpy(mine.data(), row.data(), mine.size());
   std::vector<unsigned char> all;
-  if (op.kind == Collective::kBarrier) return Exchange(ctx, *op.comm, {0}, 0, &all, err);
-  const std::size_t wanted = op.kind == Collective::kAllReduce ? 2 : 1;
-  if (count != wanted) {
-    return kit::Fail(err, kit::kInvalidArgument, "%zu operands, not %zu", count, wanted);
-  }
-  if (ctx.device == nullptr) return kit::Fail(err, kit::kFailedPrecondition, "no device is open");
-  const param_operand& from = operands[0];
-  const param_operand& to = operands[count - 1];
-  for (std::size_t at = 0; at < op.bytes; at += kChunk) {
-    std::vector<unsigned char> mine(std::min(kChunk, op.bytes - at));
-    PARAM_KIT_TRY(ctx.device->buffer_read(ctx.device_ctx, from.buffer, from.offset + at,
-                                          mine.data(), mine.size(), err));
-    const std::size_t bytes = mine.size();
-    PARAM_KIT_TRY(Exchange(ctx, *op.comm, std::move(mine), 0, &all, err));
-    std::vector<unsigned char> result = Combine(op, all, bytes);
-    if (ctx.faults->IsWrong() && at == 0) result[0] ^= 0x40;
-    PARAM_KIT_TRY(ctx.device->buffer_write(ctx.device_ctx, to.buffer, to.offset + at, result.data(),
-                                           bytes, err));
+  PARAM_KIT_TRY(op.comm->exchange.Run(ctx.host, std::move(mine), op.comm->size, 0, &all, err));
+  op.view.matrix.resize(all.size() / sizeof(row[0]));
+  std::memcpy(op.view.matrix.data(), all.data(), all.size());
+  return CheckMatrix(op.view, err);
+}
+
+// Gives this rank's share and collects everyone's, piece by piece.
+std::int32_t Collect(CommContext& ctx, CommOp& op, const param_operand& from,
+                     std::vector<unsigned char>* given, param_error* err) {
+  const std::size_t bytes = GivenBytes(op.view);
+  const std::size_t own = Reads(op.view) ? op.view.what.src * op.view.what.size() : 0;
+  given->resize(bytes * static_cast<std::size_t>(op.comm->size));
+  std::vector<unsigned char> all;
+  for (std::size_t at = 0; at < bytes; at += kChunk) {
+    const std::size_t now = std::min(kChunk, bytes - at);
+    std::vector<unsigned char> mine(now);
+    if (at < own) {
+      PARAM_KIT_TRY(ctx.device->buffer_read(ctx.device_ctx, from.buffer, from.offset + at,
+                                            mine.data(), std::min(now, own - at), err));
+    }
+    PARAM_KIT_TRY(op.comm->exchange.Run(ctx.host, std::move(mine), op.comm->size, 0, &all, err));
+    for (std::size_t r = 0; r * now < all.size(); ++r) {
+      std::memcpy(given->data() + r * bytes + at, all.data() + r * now, now);
+    }
   }
   return kit::kOk;
 }
 
+std::int32_t RunCollective(CommContext& ctx, CommOp& op, const param_operand* operands,
+                           std::size_t count, param_error* err) {
+  std::vector<unsigned char> given;
+  const kit::Collective& c = op.view.what;
+  if (c.kind == kit::CollectiveKind::kBarrier) {
+    return op.comm->exchange.Run(ctx.host, {0}, op.comm->size, 0, &given, err);
+  }
+  const std::size_t wanted = c.one_buffer() ? 1 : 2;
+  if (count != wanted) {
+    return kit::Fail(err, kit::kInvalidArgument, "%zu operands, not %zu", count, wanted);
+  }
+  if (ctx.device == nullptr) return kit::Fail(err, kit::kFailedPrecondition, "no device is open");
+  if (c.kind == kit::CollectiveKind::kAllToAllV) PARAM_KIT_TRY(ExchangeMatrix(ctx, op, err));
+  PARAM_KIT_TRY(Collect(ctx, op, operands[0], &given, err));
+  if (!Writes(op.view)) return kit::kOk;
+  std::vector<unsigned char> result = ResultOf(op.view, given);
+  if (ctx.faults->IsWrong() && !result.empty()) result[0] ^= 0x40;
+  const param_operand& to = operands[count - 1];
+  return ctx.device->buffer_write(ctx.device_ctx, to.buffer, to.offset, result.data(),
+                                  result.size(), err);
+}
+
+// By the script's clock, where the device is the fake one too.
+void SpendTimeOf(CommContext& ctx, param_stream* stream) {
+  if (stream == nullptr || ctx.device == nullptr) return;
+  if (ctx.device->stream_create != DeviceTable()->stream_create) return;
+  SpendTime(*ctx.device_ctx, *stream);
+}
+
 // Complete when it returns; a request only carries that fact.
-std::int32_t CommOpEnqueue(param_ctx* raw, param_op* op, param_stream*,
+std::int32_t CommOpEnqueue(param_ctx* raw, param_op* op, param_stream* stream,
                            const param_operand* operands, std::size_t count, param_buffer*,
                            param_request** request, param_error* err) {
   return kit::Guard(err, [&]() -> std::int32_t {
@@ -295,6 +201,7 @@ std::int32_t CommOpEnqueue(param_ctx* raw, param_op* op, param_stream*,
     const bool knows = ctx.host->struct_size >= sizeof(param_host) && ctx.host->phase != nullptr;
     if (knows) PARAM_KIT_TRY(ctx.faults->Reach(ctx.host->phase(ctx.host->user), err));
     PARAM_KIT_TRY(RunCollective(ctx, *Of(op), operands, count, err));
+    SpendTimeOf(ctx, stream);
     if (request != nullptr) *request = reinterpret_cast<param_request*>(new char());
     return kit::kOk;
   });

@@ -9,7 +9,7 @@ TEST(VariablesTest, WhatChangesHowLibrariesWorkReachesAWorkerAndIsRecorded) {
   for (const char* const name :
        {"OPENBLAS_CORETYPE", "OMP_DYNAMIC", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "MKL_CBWR",
         "CUDA_DEVICE_MAX_CONNECTIONS", "CUBLAS_WORKSPACE_CONFIG", "NCCL_SOCKET_IFNAME",
-        "NVIDIA_TF32_OVERRIDE", "UCX_TLS", "GLOO_SOCKET_IFNAME", "OMPI_MCA_btl",
+        "NVIDIA_TF32_OVERRIDE", "UCX_TLS", "GLOO_SOCKET_IFNAME", "OMPI_MCA_btl", "PARAM_INTERFACE",
         "LD_LIBRARY_PATH"}) {
     EXPECT_TRUE(ReachesWorker(name)) << name;
     EXPECT_TRUE(IsRecordedVariable(name)) << name;

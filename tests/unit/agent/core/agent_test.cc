@@ -140,6 +140,35 @@ TEST_F(AgentTest, BacksOffLongerAndLongerWithAnUpperBound) {
   EXPECT_THAT(uplink_.hellos, SizeIs(21));
 }
 
+TEST_F(AgentTest, BacksOffFromACoordinatorThatKeepsEndingTheCall) {
+  const auto reconnects_within = [this](absl::Duration total) {
+    const std::size_t before = uplink_.hellos.size();
+    for (absl::Duration at; at < total; at += absl::Milliseconds(20)) {
+      if (uplink_.is_open) {
+        Register();
+        Close(absl::ResourceExhaustedError("disk full"));
+      }
+      Advance(absl::Milliseconds(20));
+    }
+    return uplink_.hellos.size() - before;
+  };
+  (void)reconnects_within(absl::Seconds(30));
+  // A quarter of the lease of 15 s at most, with jitter: it is found in time once it is well.
+  const std::size_t later = reconnects_within(absl::Seconds(30));
+  EXPECT_GE(later, 6u);
+  EXPECT_LE(later, 11u);
+  EXPECT_THAT(launcher_.signals, IsEmpty());
+  while (!uplink_.is_open) Advance(absl::Milliseconds(20));
+  Register();
+  for (int i = 0; i < 6; ++i) {
+    Advance(absl::Seconds(1));
+    agent_.OnMessage(HeartbeatReply{});
+  }
+  Close(absl::UnavailableError("socket closed"));  // after a sound connection: soon
+  Advance(absl::Milliseconds(200));
+  EXPECT_TRUE(uplink_.is_open);
+}
+
 TEST_F(AgentTest, ATakenNameIsSaidOnceAndTriedAgainSlowly) {
   for (int i = 0; i < 3; ++i) {
     Close(absl::AlreadyExistsError("node n1 is connected from elsewhere"));

@@ -14,6 +14,7 @@
 
 #include "agent/process/line_splitter.h"
 #include "agent/process/state_dir.h"
+#include "proto/base/socket_folder.h"
 #include "tests/unit/agent/process/process_fixture.h"
 
 namespace param::agent {
@@ -118,6 +119,15 @@ TEST_F(DirectLauncherTest, TheFakeScriptIsAFileInAFolderOfItsOwn) {
   EXPECT_THAT(events_.output, ElementsAre("latency 1us"));
   launcher_->Release(key_);
   EXPECT_FALSE(std::filesystem::exists(launched.fake_script_path));
+}
+
+TEST_F(DirectLauncherTest, TheFolderIsNotTakenForADeadOnesWhileTheAttemptRuns) {
+  Start(kPrintSocketAndStay);
+  const std::string path = SocketPath();
+  EXPECT_EQ(RemoveDeadSocketFolders(folder_), 0);
+  EXPECT_TRUE(std::filesystem::exists(path));
+  launcher_->Release(key_);
+  EXPECT_FALSE(std::filesystem::exists(std::filesystem::path(path).parent_path()));
 }
 
 TEST_F(DirectLauncherTest, LinesGoBothWaysAfterTheGreeting) {

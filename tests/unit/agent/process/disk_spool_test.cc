@@ -170,6 +170,42 @@ TEST_F(DiskSpoolTest, AFullDiskIsAnErrorAndTheEndIsKeptInMemory) {
   EXPECT_EXIT(fill(), ::testing::ExitedWithCode(0), "");
 }
 
+TEST_F(DiskSpoolTest, ManyTinyEventsAreRefusedWhenTheirIndexIsFullAndAnEndIsNot) {
+  const auto spool = *DiskSpool::Open({.folder = Path("spool"), .max_index_bytes = 2000}, log_.log);
+  absl::Status status;
+  std::uint64_t seq = 0;
+  while (status.ok() && seq < 1000) {
+    status = spool->Append(Event(++seq, ""), Spool::Importance::kEvent);
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr(Path("spool")));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat(seq - 1, " events")));
+  EXPECT_LT(seq, 100u);
+  EXPECT_TRUE(spool->Append(Event(seq, "end"), Spool::Importance::kEnd).ok());
+  spool->Ack({{"j-abc", 3}, 0, seq});
+  Put(*spool, Event(seq + 1));  // there is room again
+}
+
+TEST_F(DiskSpoolTest, EndsThatTheDiskDoesNotTakeAreBoundedInMemoryByTheirBytes) {
+  // In a child: the limit holds for the whole process.
+  const auto fill = [this] {
+    ::signal(SIGXFSZ, SIG_IGN);
+    const auto spool =
+        *DiskSpool::Open({.folder = Path("spool"), .max_memory_bytes = 1000}, log_.log);
+    const rlimit limit{0, 0};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    const auto end = [&spool](std::uint64_t seq) {
+      return spool->Append(Event(seq, std::string(400, 'x')), Spool::Importance::kEnd);
+    };
+    const bool kept = end(1).ok() && end(2).ok();
+    const bool refused = absl::IsResourceExhausted(end(3)) && All(*spool).size() == 2;
+    spool->Ack({{"j-abc", 3}, 0, 1});
+    const bool again = end(3).ok();
+    ::_exit(kept && refused && again ? 0 : 1);
+  };
+  EXPECT_EXIT(fill(), ::testing::ExitedWithCode(0), "");
+}
+
 TEST_F(DiskSpoolTest, AFolderThatCannotBeMadeIsAnError) {
   std::ofstream(Path("file")) << "";
   EXPECT_FALSE(DiskSpool::Open({.folder = Path("file/spool")}, log_.log).ok());

@@ -4,7 +4,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include <filesystem>
 #include <set>
@@ -228,6 +230,68 @@ TEST_F(GrpcUplinkTest, ARefusedAgentComesBack) {
   ASSERT_TRUE(coordinator_.WaitFor([](const Seen& seen) { return seen.sessions >= 2; }));
   coordinator_.Refuse(grpc::Status::OK);
   EXPECT_TRUE(coordinator_.WaitFor([](const Seen& seen) { return !seen.registers.empty(); }));
+}
+
+// A coordinator that takes connections and never a byte.
+class DeafListener {
+ public:
+  DeafListener() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const raw = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(fd_.get(), raw, size), 0);
+    EXPECT_EQ(::listen(fd_.get(), 16), 0);
+    EXPECT_EQ(::getsockname(fd_.get(), raw, &size), 0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+  const std::string& address() const { return address_; }
+
+ private:
+  Fd fd_;
+  std::string address_;
+};
+
+class ClosedOnce final : public UplinkEvents {
+ public:
+  void OnMessage(DownMessage) override {}
+  void OnDrained() override {}
+  void OnClosed(const absl::Status& status) override { closed.push_back(status); }
+  std::vector<absl::Status> closed;
+};
+
+TEST_F(GrpcUplinkTest, WhatWaitsForADeafCoordinatorIsBoundedByItsBytes) {
+  const DeafListener deaf;
+  const SystemClock clock;
+  const std::unique_ptr<Reactor> reactor = *Reactor::Make(clock);
+  LogLines log;
+  ClosedOnce events;
+  GrpcUplink uplink({.server = deaf.address(), .max_queued_bytes = 1 << 20},
+                    {.log = &log.log, .post = [&reactor](std::function<void()> what) {
+                       reactor->Post(std::move(what));
+                     }});
+  uplink.SetEvents(&events);
+  uplink.Open(Register{});
+  const ExchangePart part{
+      .key = {"j-x", 1}, .round = 0, .ranks = {0}, .data = {std::string(400 << 10, 'x')}};
+  const auto run = [&](absl::Duration patience) {
+    const absl::Duration end = clock.Monotonic() + patience;
+    reactor->SetHook([&] {
+      if (!events.closed.empty() || clock.Monotonic() >= end) reactor->Quit();
+      return end;
+    });
+    reactor->Run();
+  };
+  uplink.Send(part);
+  uplink.Send(part);
+  EXPECT_FALSE(uplink.IsIdle());
+  run(absl::ZeroDuration());
+  EXPECT_THAT(events.closed, SizeIs(0));  // within the bound
+  uplink.Send(part);
+  run(absl::Seconds(30));
+  ASSERT_THAT(events.closed, SizeIs(1));
+  EXPECT_EQ(events.closed[0].code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(GrpcUplinkTest, AStoppedAttemptEndsAsCancelled) {

@@ -174,16 +174,25 @@ TEST_F(WorkerTest, AWrongBackendIsFoundWithoutInjection) {
 }
 
 TEST_F(WorkerTest, FailsTheCaseOfAnInjectionThatCannotBeSeen) {
-  for (const auto& [inject, check] : std::vector<std::pair<std::string, bool>>{
-           {"flip@0:64", true}, {"flip@1:0", true}, {"flip@0:0", false}}) {
-    line::Assignment assignment = GemmAssignment({{"inject", inject}});
+  struct Wrong {
+    const char* inject;
+    bool check;
+    const char* reason;
+  };
+  for (const auto& [inject, check, reason] :
+       {Wrong{"flip@0:64", true,
+              "element 64 is not one of this case's 64 output elements (0 to 63)"},
+        Wrong{"flip@1:0", true, "rank 1 is not one of the job's 1 ranks (0 to 0)"},
+        Wrong{"flip@0:0", false, "without --check it"}}) {
+    line::Assignment assignment = GemmAssignment({{"inject", std::string(inject)}});
     assignment.cases[0].params["check"] = check;  // which the catalogue would have refused
     const Transcript all = Run(assignment);
     EXPECT_EQ(all.exit_code, 0);
     EXPECT_THAT(all.All<line::Failure>(), IsEmpty());
     ASSERT_THAT(all.All<line::CaseEnd>(), SizeIs(1));
     EXPECT_EQ(all.All<line::CaseEnd>()[0].status, line::CaseStatus::kFailed);
-    EXPECT_THAT(all.All<line::CaseEnd>()[0].reason, HasSubstr("--inject"));
+    EXPECT_THAT(all.All<line::CaseEnd>()[0].reason,
+                testing::AllOf(HasSubstr("--inject: "), HasSubstr(reason)));
   }
 }
 

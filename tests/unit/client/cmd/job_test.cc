@@ -277,6 +277,32 @@ TEST_F(JobCommand, ExportWritesCasesOrSamples) {
   EXPECT_EQ(Json::parse(file)["samples"][0]["values"][1], 0.25);
 }
 
+TEST_F(JobCommand, SamplesAreWrittenOneByOneAsIfTheyWereOneDocument) {
+  for (const int count : {0, 1, 3}) {
+    script().samples.clear();
+    for (int i = 0; i < count; ++i) {
+      v1::SampleBlob& blob = script().samples.emplace_back();
+      blob.set_case_index(i);
+      blob.set_metric("time");
+      (*blob.mutable_labels())["phase"] = "]";
+      blob.add_values(0.5 + i);
+      blob.add_values(0.25);
+    }
+    const std::string json =
+        harness_.Run({"result", "export", "j-1", "--samples", "-o", "json"}).out;
+    const Json document = Json::parse(json, nullptr, false);
+    ASSERT_TRUE(document.is_object()) << json;
+    EXPECT_EQ(document["samples"].size(), static_cast<std::size_t>(count));
+    EXPECT_EQ(json, JsonText(document));
+    const std::string csv = harness_.Run({"result", "export", "j-1", "--samples"}).out;
+    EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 1 + 2 * count)
+        << csv;  // the header comes once
+    const std::string jsonl =
+        harness_.Run({"result", "export", "j-1", "--samples", "-o", "jsonl"}).out;
+    EXPECT_EQ(std::count(jsonl.begin(), jsonl.end(), '\n'), count);
+  }
+}
+
 TEST_F(JobCommand, ResultListHasTheCaseBesideItsJob) {
   v1::ResultRow row;
   row.set_job_id("j-7");

@@ -175,6 +175,21 @@ TEST_F(CoordinatorTest, EventsThatCannotBeStoredAreNotAcknowledgedAndCanComeAgai
   EXPECT_EQ(back->Sent<EventsAck>().back().seq, 1u);
 }
 
+TEST_F(CoordinatorTest, AnEndWhoseResultsCouldNotBeStoredWaitsForThem) {
+  const auto n1 = Connected("n1");
+  const auto job = Submit(Gemm(1));
+  const AttemptKey key{job->job_id, 1};
+  store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
+  Say(n1, key, 0, line::CaseBegin{0});
+  End(n1, key);  // was on its way before the agent could know
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kStarting);
+  const auto back = Connected("n1", "first", {key});
+  seq_[{key, 0}] = 0;
+  RunRank(back, key, 0);
+  End(back, key);
+  EXPECT_EQ(Stored(job->job_id).state, JobState::kSucceeded);
+}
+
 TEST_F(CoordinatorTest, AJobThatCannotBeStoredIsNotAccepted) {
   store_.FailNext(absl::ResourceExhaustedError("disk full"), 1);
   EXPECT_EQ(Submit(Gemm(1)).status().code(), absl::StatusCode::kResourceExhausted);
@@ -253,6 +268,24 @@ TEST_F(CoordinatorTest, ACancelThatWasAnsweredSurvivesARestart) {
   RunRank(back, key, 0);
   End(back, key);
   EXPECT_EQ(Stored(job->job_id).state, JobState::kCancelled);
+}
+
+TEST_F(CoordinatorTest, ACancelThatCannotBeStoredIsNotAnsweredAsIfItWere) {
+  const auto n1 = Connected("n1");
+  const auto running = Submit(Gemm(1)), queued = Submit(Gemm(1));
+  for (const std::string& id : {running->job_id, queued->job_id}) {
+    store_.FailNext(absl::ResourceExhaustedError("disk full"), 2);  // the change, and the answer
+    absl::StatusOr<Job> answer = absl::UnknownError("no reply");
+    coordinator_->Cancel(id, [&answer](absl::StatusOr<Job> job) { answer = std::move(job); });
+    Drain();
+    EXPECT_EQ(answer.status().code(), absl::StatusCode::kResourceExhausted) << id;
+    EXPECT_THAT(answer.status().message(), HasSubstr(id));
+  }
+  EXPECT_FALSE(n1->Sent<StopAttempt>().empty());  // it takes effect all the same
+  End(n1, {running->job_id, 1});
+  Advance(options_.store_retry);
+  EXPECT_EQ(Stored(running->job_id).state, JobState::kCancelled);
+  EXPECT_EQ(Stored(queued->job_id).state, JobState::kCancelled);
 }
 
 TEST_F(CoordinatorTest, AFailureKeepsItsCauseOverARestart) {

@@ -77,6 +77,33 @@ TEST_F(CoordinatorTest, RejectsWhatCannotBeRight) {
   EXPECT_TRUE(n1->Sent<StartAttempt>().empty());
 }
 
+TEST_F(CoordinatorTest, RejectsAnInjectionIntoARankTheJobHasNotWithBothNumbers) {
+  const auto n1 = Connected("n1"), n2 = Connected("n2");
+  JobSpec spec = Gemm(2);
+  spec.params["inject"] = "flip@2:0";
+  EXPECT_EQ(
+      Submit(spec).status(),
+      absl::InvalidArgumentError("--inject: rank 2 is not one of the job's 2 ranks (0 to 1)"));
+  spec.ranks_per_node = 3;
+  EXPECT_TRUE(Submit(spec).ok());
+  spec.params["inject"] = "flip@6:0";
+  EXPECT_EQ(
+      Submit(spec).status(),
+      absl::InvalidArgumentError("--inject: rank 6 is not one of the job's 6 ranks (0 to 5)"));
+  for (const char* text : {"flip", "flip@0", "flip@-1:0", "flip@0:x", "flop@0:0"}) {
+    spec.params["inject"] = text;
+    const absl::Status status = Submit(spec).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("is not flip@RANK:INDEX"));
+  }
+}
+
+TEST_F(CoordinatorTest, AnInjectionWaitsForTheNodesThatSayHowManyRanksThereAre) {
+  JobSpec spec = Gemm(1);
+  spec.params["inject"] = "flip@7:0";  // on a node with eight devices it could be right
+  EXPECT_TRUE(Submit(spec).ok());
+}
+
 TEST_F(CoordinatorTest, RejectsAFootprintNoNodeCanHoldWithBothNumbers) {
   const auto n1 = Connected("n1");
   JobSpec spec = Gemm(1);

@@ -6,6 +6,8 @@
 #include <string>
 #include <thread>
 
+#include "tests/fakes/fake_clock.h"
+
 namespace param {
 namespace {
 
@@ -24,8 +26,9 @@ std::shared_ptr<const int> Message(int value) { return std::make_shared<const in
 using Loss = Outbox<int>::Loss;
 
 TEST(Outbox, HasOneWriteInFlight) {
+  FakeClock clock;
   Recorder port;
-  Outbox<int> outbox(port, 4);
+  Outbox<int> outbox(port, {.messages = 4}, clock);
   outbox.Push(Message(1), Loss::kMustDeliver);
   outbox.Push(Message(2), Loss::kMustDeliver);
   EXPECT_EQ(port.written, std::vector<int>({1}));
@@ -34,8 +37,9 @@ TEST(Outbox, HasOneWriteInFlight) {
 }
 
 TEST(Outbox, DropsWhatMayBeDroppedWhenFull) {
+  FakeClock clock;
   Recorder port;
-  Outbox<int> outbox(port, 1);
+  Outbox<int> outbox(port, {.messages = 1}, clock);
   EXPECT_TRUE(outbox.Push(Message(1), Loss::kMayDrop));  // in flight
   EXPECT_TRUE(outbox.Push(Message(2), Loss::kMayDrop));
   EXPECT_FALSE(outbox.Push(Message(3), Loss::kMayDrop));
@@ -43,8 +47,9 @@ TEST(Outbox, DropsWhatMayBeDroppedWhenFull) {
 }
 
 TEST(Outbox, EndsASlowReaderWithAClearStatus) {
+  FakeClock clock;
   Recorder port;
-  Outbox<int> outbox(port, 1);
+  Outbox<int> outbox(port, {.messages = 1}, clock);
   outbox.Push(Message(1), Loss::kMustDeliver);
   outbox.Push(Message(2), Loss::kMustDeliver);
   EXPECT_FALSE(outbox.Push(Message(3), Loss::kMustDeliver));
@@ -55,9 +60,55 @@ TEST(Outbox, EndsASlowReaderWithAClearStatus) {
   EXPECT_NE(port.final_status.message().find("after_seq"), absl::string_view::npos);
 }
 
-TEST(Outbox, PreloadedMessagesDoNotCountAgainstTheBound) {
+TEST(Outbox, AReaderThatGoesOnReadingMayFallBehindByABurst) {
+  FakeClock clock;
   Recorder port;
-  Outbox<int> outbox(port, 1);
+  Outbox<int> outbox(port, {.messages = 1, .burst = 4, .patience = absl::Seconds(5)}, clock);
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(outbox.Push(Message(i), Loss::kMustDeliver)) << i;
+  EXPECT_FALSE(outbox.Push(Message(99), Loss::kMayDrop));  // what may be dropped is no burst
+  clock.Advance(absl::Seconds(4));
+  outbox.WriteDone(true);
+  clock.Advance(absl::Seconds(4));  // the next write is four seconds old, not eight
+  EXPECT_TRUE(outbox.Push(Message(4), Loss::kMustDeliver));
+  EXPECT_TRUE(outbox.Push(Message(5), Loss::kMustDeliver));
+  EXPECT_FALSE(outbox.Push(Message(6), Loss::kMustDeliver));  // a burst has an end, too
+  outbox.WriteDone(true);
+  EXPECT_EQ(port.final_status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Outbox, AReaderThatDoesNotReadIsEndedOnceItLags) {
+  FakeClock clock;
+  Recorder port;
+  Outbox<int> outbox(port, {.messages = 2, .burst = 100, .patience = absl::Seconds(5)}, clock);
+  outbox.Push(Message(0), Loss::kMustDeliver);  // in flight, for good
+  clock.Advance(absl::Seconds(5));
+  EXPECT_TRUE(outbox.Push(Message(1), Loss::kMustDeliver));
+  EXPECT_TRUE(outbox.Push(Message(2), Loss::kMustDeliver));
+  EXPECT_FALSE(outbox.Push(Message(3), Loss::kMustDeliver));
+  outbox.WriteDone(true);
+  EXPECT_EQ(port.final_status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Outbox, WhatWaitsIsBoundedByItsBytes) {
+  FakeClock clock;
+  Recorder port;
+  const auto size = [](const int& message) { return static_cast<std::size_t>(message); };
+  Outbox<int> outbox(port, {.messages = 100, .bytes = 10, .size = size}, clock);
+  EXPECT_TRUE(outbox.Push(Message(50), Loss::kMustDeliver));  // in flight: it waits no more
+  EXPECT_TRUE(outbox.Push(Message(50), Loss::kMustDeliver));  // alone it may be larger
+  EXPECT_FALSE(outbox.Push(Message(1), Loss::kMayDrop));
+  outbox.WriteDone(true);
+  EXPECT_TRUE(outbox.Push(Message(4), Loss::kMustDeliver));
+  EXPECT_TRUE(outbox.Push(Message(6), Loss::kMustDeliver));
+  EXPECT_FALSE(outbox.Push(Message(1), Loss::kMustDeliver));
+  outbox.WriteDone(true);
+  EXPECT_EQ(port.final_status.code(), absl::StatusCode::kResourceExhausted);
+}
+
+TEST(Outbox, PreloadedMessagesDoNotCountAgainstTheBound) {
+  FakeClock clock;
+  Recorder port;
+  Outbox<int> outbox(port, {.messages = 1}, clock);
   outbox.Preload({Message(1), Message(2), Message(3)});
   EXPECT_TRUE(outbox.Push(Message(4), Loss::kMustDeliver));
   for (int i = 0; i < 4; ++i) outbox.WriteDone(true);
@@ -65,8 +116,9 @@ TEST(Outbox, PreloadedMessagesDoNotCountAgainstTheBound) {
 }
 
 TEST(Outbox, CloseDeliversWhatIsQueuedThenFinishesOnce) {
+  FakeClock clock;
   Recorder port;
-  Outbox<int> outbox(port, 4);
+  Outbox<int> outbox(port, {.messages = 4}, clock);
   outbox.Push(Message(1), Loss::kMustDeliver);
   outbox.Close(absl::OkStatus());
   outbox.Close(absl::InternalError("second"));
@@ -78,8 +130,9 @@ TEST(Outbox, CloseDeliversWhatIsQueuedThenFinishesOnce) {
 }
 
 TEST(Outbox, FailedWriteEndsTheCall) {
+  FakeClock clock;
   Recorder port;
-  Outbox<int> outbox(port, 4);
+  Outbox<int> outbox(port, {.messages = 4}, clock);
   outbox.Push(Message(1), Loss::kMustDeliver);
   outbox.WriteDone(false);
   EXPECT_EQ(port.final_status.code(), absl::StatusCode::kCancelled);
@@ -93,9 +146,10 @@ struct Racing final : Outbox<int>::Port {
 };
 
 TEST(Outbox, FinishesExactlyOnceUnderRaces) {
+  FakeClock clock;
   for (int round = 0; round < 50; ++round) {
     Racing port;
-    Outbox<int> outbox(port, 8);
+    Outbox<int> outbox(port, {.messages = 8}, clock);
     std::atomic<bool> stop = false;
     std::thread completer([&] {
       while (!stop || port.pending > 0) {

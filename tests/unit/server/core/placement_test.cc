@@ -99,7 +99,16 @@ TEST_F(Placing, SmallJobsDoNotStarveALargeOneThatWaits) {
   AddJob("small", 1);
   const PlacementPlan plan = Plan();
   EXPECT_TRUE(plan.placed.empty());
-  EXPECT_THAT(plan.reasons.at("large"), HasSubstr("n2 runs running"));
+  EXPECT_EQ(plan.reasons.at("large"), "waits for 2 free nodes, 1 free now; n2 runs running");
+  EXPECT_EQ(plan.reasons.at("small"),
+            "waits for 1 free node, 0 free now; n2 runs running, an earlier job gets n1");
+}
+
+TEST_F(Placing, ANodeWithinItsLeaseIsWaitedFor) {
+  AddNode("n1");
+  AddNode("n2").session = nullptr;
+  AddJob("large", 2);
+  EXPECT_EQ(Plan().reasons.at("large"), "waits for 2 free nodes, 1 free now; n2 is disconnected");
 }
 
 TEST_F(Placing, AJobThatTheFleetCannotRunHoldsNothingBack) {

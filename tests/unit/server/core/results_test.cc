@@ -78,5 +78,25 @@ TEST(Conclude, ARankThatNeverEndedFailsTheCase) {
   EXPECT_EQ(record.ranks[1].node, "n2");
 }
 
+TEST(Conclude, OfRanksThatWorkTogetherTheSlowestCounts) {
+  CaseRecord record;
+  const auto bench = FindBenchmark("collective");
+  record.planned = (*ExpandCases(**bench, {{"size", "8"}}))[0];
+  std::vector<RankReport> reports = {Passed({1e-3, 5e-3, 1e-3}), Passed({2e-3, 1e-3, 3e-3})};
+  for (RankReport& report : reports) {
+    report.scalars = {{"bytes_total", 6000}, {"bytes_per_rank", 6000}, {"bus_factor", 1}};
+  }
+  Conclude(**bench, reports, {"n1", "n2"}, "", record);
+  const Measurement* time = Find(record, "time", -1);
+  ASSERT_NE(time, nullptr);
+  EXPECT_EQ(time->summary.n, 3);  // not 6
+  EXPECT_DOUBLE_EQ(time->summary.min, 2e-3);
+  EXPECT_DOUBLE_EQ(time->summary.p50, 3e-3);
+  EXPECT_DOUBLE_EQ(time->summary.max, 5e-3);
+  EXPECT_EQ(time->summary.slowest_rank, 1);
+  EXPECT_DOUBLE_EQ(Find(record, "busbw", -1)->summary.p50, 6000 / 3e-3);
+  EXPECT_DOUBLE_EQ(Find(record, "time", 0)->summary.p50, 1e-3);
+}
+
 }  // namespace
 }  // namespace param

@@ -41,6 +41,28 @@ TEST_F(RpcTest, RequestGivenManyTimesAtOnceGivesOneJob) {
   EXPECT_EQ(ids.count(*ids.begin()), 8u);
 }
 
+TEST_F(RpcTest, WhoChangesAJobIsLoggedOnceACall) {
+  const auto job = Submit(Gemm(1), "r-submit");
+  ASSERT_TRUE(job.ok()) << job.status();
+  v1::CancelRequest cancel;
+  cancel.mutable_principal()->set_name(std::string(1000, 'a') + "\n");
+  cancel.set_request_id("r-cancel");
+  cancel.set_job_id(job->job_id());
+  ASSERT_TRUE(Call(*jobs_, &v1::JobService::Stub::Cancel, cancel).ok());
+  ASSERT_FALSE(Submit(Gemm(0), "r-bad").ok());
+  const std::string object = absl::StrCat("\" object=\"job ", job->job_id(), "\" code=\"OK\"");
+  EXPECT_THAT(
+      Logged("changing call"),
+      testing::ElementsAre(
+          absl::StrCat("changing call call=\"JobService.Submit\" principal=\"local\" "
+                       "request_id=\"r-submit",
+                       object),
+          absl::StrCat("changing call call=\"JobService.Cancel\" principal=\"",
+                       std::string(200, 'a'), "\" request_id=\"r-cancel", object),
+          "changing call call=\"JobService.Submit\" principal=\"local\" request_id=\"r-bad\" "
+          "object=\"a job of benchmark gemm\" code=\"INVALID_ARGUMENT\""));
+}
+
 TEST_F(RpcTest, RejectedSubmitSaysWhatWasWrong) {
   v1::JobSpec spec = Gemm(1);
   spec.set_benchmark("gem");

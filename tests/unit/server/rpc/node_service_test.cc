@@ -64,6 +64,30 @@ TEST_F(NodeServiceTest, NodesAreListedAsTheyReportedThemselves) {
   EXPECT_EQ(node.inventory().backends(0).preference(), 10);
 }
 
+TEST_F(NodeServiceTest, WhoChangesANodeIsLoggedOnceACall) {
+  const auto n1 = Connected("n1");
+  v1::LabelRequest label;
+  label.set_request_id("r-1");
+  label.mutable_principal()->set_name("ada");
+  label.set_node("n1");
+  (*label.mutable_set())["rack"] = "7";
+  ASSERT_TRUE(Call(*nodes_, &v1::NodeService::Stub::Label, label).ok());
+  ASSERT_TRUE(Drain("n1").ok());
+  ASSERT_TRUE(Resume("n1").ok());
+  ASSERT_FALSE(Drain("n7").ok());
+  ASSERT_TRUE(List().ok());  // changes nothing
+  EXPECT_THAT(
+      Logged("changing call"),
+      ElementsAre(R"(changing call call="NodeService.Label" principal="ada" request_id="r-1" )"
+                  R"(object="node n1" code="OK")",
+                  R"(changing call call="NodeService.Drain" principal="local" request_id="" )"
+                  R"(object="node n1" code="OK")",
+                  R"(changing call call="NodeService.Resume" principal="local" request_id="" )"
+                  R"(object="node n1" code="OK")",
+                  R"(changing call call="NodeService.Drain" principal="local" request_id="" )"
+                  R"(object="node n7" code="NOT_FOUND")"));
+}
+
 TEST_F(NodeServiceTest, ListTakesNamesAndSelectorAndKnowsNearMisses) {
   v1::Register registration = PlayedAgent::Registration("alpha");
   (*registration.mutable_labels())["rack"] = "r1";

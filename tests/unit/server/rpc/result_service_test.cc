@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/rpc/sample_chunks.h"
 #include "tests/unit/server/rpc/rpc_fixture.h"
 
 namespace param {
@@ -58,6 +59,33 @@ TEST_F(ResultServiceTest, AllSamplesOfAJobAreStreamedInOrder) {
     EXPECT_EQ(blob.metric(), "time");
     EXPECT_EQ(blob.labels().at("phase"), "timed");
     EXPECT_THAT(blob.values(), ElementsAre(0.25, 0.5 + i));
+  }
+}
+
+TEST_F(ResultServiceTest, SamplesOfManyChunksAreAllStreamed) {
+  const auto agent = Connected("n1");
+  constexpr int kCases = 12, kSamples = 60'000;  // 470 KiB a case: two chunks
+  static_assert(kCases * kSamples * sizeof(double) > SampleChunks::kChunkBytes);
+  const auto job = Submit(Gemm(1, absl::StrCat("1:", kCases, ":+1")));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::AttemptKey key = agent->AwaitStart().key();
+  agent->Say(key, 0, Bringup());
+  for (int i = 0; i < kCases; ++i) {
+    agent->Say(key, 0,
+               {line::Samples{i, "time", "s", {}, std::vector<double>(kSamples, 0.5 + i)},
+                line::CaseEnd{i, line::CaseStatus::kPassed, "", {}, {}}});
+  }
+  agent->Say(key, 0, {line::Done{}});
+  ASSERT_TRUE(agent->AwaitAck(key, 0));
+  agent->EndAttempt(key);
+  WatchToEnd(job->job_id());
+  const auto blobs = Samples(job->job_id());
+  ASSERT_TRUE(blobs.ok()) << blobs.status();
+  ASSERT_EQ(blobs->size(), static_cast<std::size_t>(kCases));
+  for (int i = 0; i < kCases; ++i) {
+    const v1::SampleBlob& blob = (*blobs)[static_cast<std::size_t>(i)];
+    EXPECT_EQ(blob.values_size(), kSamples);
+    EXPECT_EQ(blob.values(0), 0.5 + i);
   }
 }
 

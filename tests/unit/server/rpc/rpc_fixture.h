@@ -5,7 +5,9 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
@@ -13,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "param/v1/agent.grpc.pb.h"
 #include "param/v1/job.grpc.pb.h"
 #include "param/v1/node.grpc.pb.h"
@@ -194,6 +198,20 @@ class PlayedWatcher {
   std::unique_ptr<grpc::ClientReader<v1::JobEvent>> stream_;
 };
 
+// The machine's clock, which a test may put forward. Thread safe.
+class ShiftedClock final : public Clock {
+ public:
+  absl::Time Wall() const override { return real_.Wall(); }
+  absl::Duration Monotonic() const override {
+    return real_.Monotonic() + absl::Nanoseconds(shift_ns_.load());
+  }
+  void Advance(absl::Duration step) { shift_ns_ += absl::ToInt64Nanoseconds(step); }
+
+ private:
+  const SystemClock real_;
+  std::atomic<std::int64_t> shift_ns_ = 0;
+};
+
 class RpcTest : public testing::Test {
  protected:
   static constexpr int kReaders = 2;
@@ -341,11 +359,23 @@ class RpcTest : public testing::Test {
   Mutex mu_;
   CondVar called_;
   std::map<std::string, int> calls_ PARAM_GUARDED_BY(mu_);  // by "METHOD CODE"
-  SystemClock clock_;
+  std::vector<std::string> lines_ PARAM_GUARDED_BY(mu_);    // of the log
+  ShiftedClock clock_;
   FakeRandom random_;
   MemoryStore store_;
   NullObserver observer_;
-  Log log_{Level::kError, [](Level, absl::string_view) {}};
+  Log log_{Level::kInfo, [this](Level, absl::string_view line) {
+             MutexLock lock(mu_);
+             lines_.emplace_back(line);
+           }};
+  std::vector<std::string> Logged(absl::string_view beginning) {
+    MutexLock lock(mu_);
+    std::vector<std::string> found;
+    for (const std::string& line : lines_) {
+      if (absl::StartsWith(line, beginning)) found.push_back(line);
+    }
+    return found;
+  }
   Loop loop_;
   ReaderPool readers_;
   Coordinator coordinator_;

@@ -17,8 +17,9 @@ static_assert(kBatch * 2 < static_cast<int>(kWatchQueue));
 
 class WatchStreamTest : public RpcTest {
  protected:
-  // Runs all cases of a job of kManyCases, no faster than `pace` reads, and ends the job.
-  static void RunManyCases(PlayedAgent& agent, PlayedWatcher& pace) {
+  // Runs all cases of a job of kManyCases, no faster than `pace` reads, and ends the job. Time
+  // passes: patience with a reader that has stopped ends.
+  void RunManyCases(PlayedAgent& agent, PlayedWatcher& pace) {
     const v1::StartAttempt start = agent.AwaitStart();
     ASSERT_EQ(start.cases_size(), kManyCases);
     agent.Say(start.key(), 0, Bringup());
@@ -29,6 +30,7 @@ class WatchStreamTest : public RpcTest {
       }
       agent.Say(start.key(), 0, lines);
       ASSERT_TRUE(pace.AwaitCases(kBatch));
+      clock_.Advance(kWatchPatience);
     }
     agent.Say(start.key(), 0, {line::Done{}});
     ASSERT_TRUE(agent.AwaitAck(start.key(), 0));
@@ -71,6 +73,31 @@ TEST_F(WatchStreamTest, WatcherThatDoesNotReadIsDroppedAndResumesWhileTheJobEnds
   ASSERT_EQ(seen.size() + resumed.size(), static_cast<std::size_t>(kManyCases));
   EXPECT_EQ(resumed.front(), seen.back() + 1);
   EXPECT_EQ(resumed.back(), seen.front() + kManyCases - 1);
+}
+
+TEST_F(WatchStreamTest, AQuickWatcherSeesAllOfManyCasesThatEndAtOnce) {
+  constexpr int kAtOnce = 2000;
+  static_assert(kAtOnce > static_cast<int>(kWatchQueue));
+  const auto agent = Connected("n1");
+  const auto job = Submit(Gemm(1, absl::StrCat("1:", kAtOnce, ":+1")));
+  ASSERT_TRUE(job.ok()) << job.status();
+  const v1::StartAttempt start = agent->AwaitStart();
+  PlayedWatcher quick(address(), job->job_id());
+  v1::JobEvent first;
+  ASSERT_TRUE(quick.Next(&first));
+  std::vector<line::FromWorker> lines = Bringup();
+  for (int i = 0; i < kAtOnce; ++i) {
+    for (line::FromWorker& each : PassedCase(i)) lines.push_back(std::move(each));
+  }
+  lines.push_back(line::Done{});
+  agent->Say(start.key(), 0, lines);  // one message, one batch
+  agent->EndAttempt(start.key());
+  const auto events = quick.ReadToEnd();
+  const absl::Status status = quick.Finish();
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(CaseSeqs(events).size(), static_cast<std::size_t>(kAtOnce));
+  ASSERT_FALSE(events.empty());
+  EXPECT_EQ(events.back().job().state(), v1::SUCCEEDED);
 }
 
 TEST_F(WatchStreamTest, ShutdownReturnsThoughAWatcherDoesNotRead) {
