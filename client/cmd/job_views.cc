@@ -6,6 +6,7 @@
 #include "client/output/job_report.h"
 #include "client/output/plot.h"
 #include "proto/base/status.h"
+#include "proto/convert/names.h"
 
 namespace param {
 namespace {
@@ -26,6 +27,13 @@ void PrintConvention(Context& context, Convention convention, const v1::GetJobRe
   }
   context.io.out << text->text << std::flush;
   for (const std::string& note : text->notes) Hint(context, SafeText(note));
+  // The tool's table has no place for it, and parsers none for our words.
+  const v1::Job& job = response.job();
+  if (job.has_failure() && !job.failure().code().empty()) {
+    context.io.err << "failure: " << FailureText(job.failure()) << "\n";
+  } else if (job.state() == v1::FAILED || job.state() == v1::TIMED_OUT) {
+    context.io.err << WireJobStateName(job.state()) << ": " << SafeText(job.reason()) << "\n";
+  }
 }
 
 PlotOptions PlotOptionsOf(const Context& context) {

@@ -17,6 +17,7 @@ namespace {
 using Words = std::vector<absl::string_view>;
 
 constexpr absl::string_view kTitle = "# OSU ";
+constexpr std::int64_t kFloatBytes = 4;  // of the elements that reductions take
 
 bool Recognises(absl::string_view text) { return absl::StrContains(text, kTitle); }
 
@@ -27,7 +28,6 @@ absl::StatusOr<CollectiveOp> OperationOf(absl::string_view title, const std::str
       {" Allgatherv Latency", CollectiveOp::kAllGatherV},
       {" Allgather Latency", CollectiveOp::kAllGather},
       {" Reduce_scatter Latency", CollectiveOp::kReduceScatter},
-      {" Reduce_scatter_block Latency", CollectiveOp::kReduceScatter},
       {" All-to-Allv Personalized Exchange Latency", CollectiveOp::kAllToAllV},
       {" All-to-All Personalized Exchange Latency", CollectiveOp::kAllToAll},
       {" Broadcast Latency", CollectiveOp::kBroadcast},
@@ -58,12 +58,18 @@ absl::StatusOr<std::string> TypeOf(absl::string_view name, const std::string& wh
       absl::StrCat(where, ": benchmark collective has no type \"", name, "\""));
 }
 
-// Bytes per rank -> the size of benchmark `collective`: the gathered whole, or all that is dealt
-// out.
-std::int64_t SizeOf(CollectiveOp op, std::int64_t bytes_per_rank, int ranks) {
-  const bool whole = op == CollectiveOp::kAllReduce || op == CollectiveOp::kReduce ||
-                     op == CollectiveOp::kBroadcast;
-  return whole ? bytes_per_rank : bytes_per_rank * ranks;
+// OSU's size as that of benchmark `collective`: bytes per rank, where that is not the whole
+// already.
+std::int64_t SizeOf(CollectiveOp op, std::int64_t size, int ranks) {
+  switch (op) {
+    case CollectiveOp::kAllReduce:
+    case CollectiveOp::kReduce:
+    case CollectiveOp::kBroadcast:
+    case CollectiveOp::kReduceScatter:  // the whole input (osu_reduce_scatter.c)
+      return size;
+    default:
+      return size * ranks;
+  }
 }
 
 class Reader {
@@ -114,6 +120,10 @@ class Reader {
           where, ": a row is ", keys == 1 ? "a size in bytes and " : "", "a time in us"));
     }
     measured.size = SizeOf(measured.op, bytes, ranks_);
+    // What does not divide it deals out one element more to the first ranks.
+    if (measured.op == CollectiveOp::kReduceScatter && bytes % (kFloatBytes * ranks_) != 0) {
+      measured.op = CollectiveOp::kReduceScatterV;
+    }
     measured.time_s = time_us * 1e-6;
     // With -f: minimum, maximum, iterations.
     measured.statistic =

@@ -9,6 +9,8 @@
 namespace param {
 namespace {
 
+constexpr double kLeastSpan = 4;  // high / low
+
 // The powers base^k within the axis, every step-th so that at most `most` are left.
 std::vector<double> Powers(const LogAxis& axis, double base, std::size_t most) {
   constexpr double kSlack = 1e-9;
@@ -38,8 +40,10 @@ LogAxis AxisOf(const Chart& chart, bool x) {
     }
   }
   if (!(low > 0) || !(high >= low) || !std::isfinite(high)) return {1, 2};
-  if (high / low < 1.01) return {low / 2, high * 2};
-  return {low, high};
+  // A narrow range would blow noise up to mountains.
+  const double missing = kLeastSpan / (high / low);
+  const double room = missing > 1 ? std::sqrt(missing) : 1;
+  return {low / room, high * room};
 }
 
 std::vector<double> DecimalTicks(const LogAxis& axis, std::size_t most) {

@@ -15,7 +15,7 @@ struct LogAxis {
   double Place(double value) const;
 };
 
-// Spans all values; a single value gets room on both sides.
+// Spans all values, and a factor of 4 at least.
 LogAxis AxisOf(const Chart& chart, bool x);
 
 // Round values on the axis, ascending: powers of ten (and their 2 and 5 where there are few), or

@@ -72,7 +72,12 @@ std::string SweepTitle(const v1::CaseResult& result, const std::vector<std::stri
       absl::StrCat(ParamText(bench, result, "op"), " ", ParamText(bench, result, "dtype"));
   for (const std::string& name : shown_params) {
     if (name == "op" || name == "dtype" || name == "size") continue;
-    absl::StrAppend(&title, " ", name, "=", ParamText(bench, result, name));
+    const std::string text = ParamText(bench, result, name);
+    if (name == "in_place") {
+      absl::StrAppend(&title, text == "true" ? " in place" : " out of place");
+    } else {
+      absl::StrAppend(&title, " ", name, "=", text);
+    }
   }
   return title;
 }

@@ -5,7 +5,8 @@
 //   nccl-tests  the *_perf programs 2.19: out of place and in place in one row; the time is the
 //   mean
 //               over the ranks' mean times (its -a 1), algbw and busbw follow from that time
-//   osu         the OSU micro-benchmarks 7.4: the size is bytes per rank; average, minimum and
+//   osu         the OSU micro-benchmarks 7.4: the size is bytes per rank, for
+//               reduce_scatter the whole input; average, minimum and
 //               maximum are over the ranks' mean times
 // Pure text; nothing is printed here. Thread safe.
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/output/convention_tools.h"
@@ -66,9 +67,23 @@ std::string Header(const ToolConvention& tool, const v1::GetJobResponse& respons
   return text;
 }
 
-// How many elements were wrong; a WRONG case without a count has one at least.
+// "...; 3 of 16 elements are wrong" -> 3; 0 when the text says nothing of the kind.
+std::int64_t CountIn(const std::string& reason) {
+  static constexpr char kEnd[] = " elements are wrong";
+  const std::size_t end = reason.rfind(kEnd);
+  if (end == std::string::npos) return 0;
+  const std::size_t begin = reason.rfind("; ", end);
+  const std::string counts = reason.substr(begin == std::string::npos ? 0 : begin + 2);
+  std::int64_t wrong = 0;
+  return absl::SimpleAtoi(counts.substr(0, counts.find(' ')), &wrong) ? wrong : 0;
+}
+
+// How many elements were wrong over all ranks; a WRONG case without a count has one at least.
 std::int64_t WrongElements(const v1::CaseResult& result) {
-  return result.status() == v1::WRONG ? 1 : 0;
+  if (result.status() != v1::WRONG) return 0;
+  std::int64_t wrong = 0;
+  for (const v1::RankStatus& rank : result.ranks()) wrong += CountIn(rank.reason());
+  return std::max<std::int64_t>(1, wrong);
 }
 
 bool Checked(const v1::CaseResult& result) {

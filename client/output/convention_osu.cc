@@ -32,14 +32,19 @@ std::string Header(const ToolConvention& tool, const v1::GetJobResponse& respons
   return absl::StrCat(text, "\n");
 }
 
+// Bytes per rank, but for reduce_scatter what each rank puts in (osu_reduce_scatter.c).
+std::int64_t SizeOf(const CollectiveView& view) {
+  const bool whole =
+      view.op == CollectiveOp::kReduceScatter || view.op == CollectiveOp::kReduceScatterV;
+  return static_cast<std::int64_t>(whole ? view.bytes_total : view.bytes_per_rank);
+}
+
 std::string Row(const CollectiveView& view, const std::vector<double>& times, bool full) {
   const double average =
       std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
-  std::string text =
-      view.op == CollectiveOp::kBarrier
-          ? absl::StrFormat("%17.2f", average * 1e6)
-          : absl::StrFormat("%-10d%18.2f", static_cast<std::int64_t>(view.bytes_per_rank),
-                            average * 1e6);
+  std::string text = view.op == CollectiveOp::kBarrier
+                         ? absl::StrFormat("%17.2f", average * 1e6)
+                         : absl::StrFormat("%-10d%18.2f", SizeOf(view), average * 1e6);
   if (full) {
     const auto [least, most] = std::minmax_element(times.begin(), times.end());
     absl::StrAppend(&text, absl::StrFormat("%18.2f%18.2f%12d", *least * 1e6, *most * 1e6,

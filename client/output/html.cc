@@ -17,7 +17,7 @@ constexpr absl::string_view kStyleSheet = R"(
   --line: #30363d; --panel: #161b22; --good: #3fb950; --warn: #d29922; --bad: #ff7b72;
   --c0: #58a6ff; --c1: #f0883e; --c2: #3fb950; --c3: #bc8cff; --c4: #ff7bc5; --c5: #39c5cf;
   --c6: #e3b341; --c7: #9aa4af; } }
-body { margin: 0 auto; max-width: 76rem; padding: 1.5rem; background: var(--paper); color: var(--ink);
+body { margin: 0 auto; max-width: 84rem; padding: 1.5rem; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, sans-serif; }
 h1 { font-size: 1.5rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 1.25rem 0 .4rem; } p { margin: .4rem 0; } .soft { color: var(--soft); }
@@ -27,7 +27,7 @@ h3 { font-size: 1rem; margin: 1.25rem 0 .4rem; } p { margin: .4rem 0; } .soft { 
   overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .9rem; }
-th, td { padding: .25rem .7rem; border-bottom: 1px solid var(--line); text-align: left;
+th, td { padding: .25rem .6rem; border-bottom: 1px solid var(--line); text-align: left;
   white-space: nowrap; }
 th { color: var(--soft); font-weight: 600; } .right { text-align: right; }
 td.wrap { white-space: normal; overflow-wrap: anywhere; }

@@ -275,12 +275,15 @@ std::string CaseLine(const v1::Job& job, const v1::CaseResult& result,
   }
   const double time = P50(result, "time");
   if (std::isfinite(time)) absl::StrAppend(&line, "  ", FormatSi(time, "s"));
-  const std::vector<const MetricSpec*> rates = RateMetrics(bench);
-  for (const MetricSpec* rate : rates) {
+  // Ranks that work together have a rate of the whole and one of each link.
+  const bool together = bench != nullptr && bench->pooling == Pooling::kSlowestRank;
+  for (const MetricSpec* rate : RateMetrics(bench)) {
     const double speed = P50(result, rate->name);
-    if (!std::isfinite(speed)) continue;
-    absl::StrAppend(&line, "  ", rates.size() > 1 ? absl::StrCat(rate->name, " ") : "",
-                    FormatSi(speed, rate->unit));
+    if (std::isfinite(speed)) {
+      absl::StrAppend(&line, "  ", together ? absl::StrCat(rate->name, " ") : "",
+                      FormatSi(speed, rate->unit));
+    }
+    if (!together) break;
   }
   if (!result.reason().empty()) absl::StrAppend(&line, "  ", SafeText(result.reason()));
   return line;

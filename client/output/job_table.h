@@ -26,8 +26,8 @@ Table CaseCsvTable(const v1::Job& job, const CaseList& cases);
 // Nodes against each other; no rows for fewer than two nodes. At most `limit` rows, the slowest.
 Table NodeTimeTable(const v1::Job& job, const CaseList& cases, std::size_t limit);
 
-// One line for a case that just ended: "[2/6] PASSED  m=64 n=64  12.3 us  1.2 GFLOP/s"; rates are
-// named where the benchmark has several.
+// One line for a case that just ended: "[2/6] PASSED  m=64 n=64  12.3 us  1.2 GFLOP/s"; of ranks
+// that work together all rates, named.
 std::string CaseLine(const v1::Job& job, const v1::CaseResult& result,
                      const std::vector<std::string>& shown_params, bool color);
 

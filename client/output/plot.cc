@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kLeastWidth = 40;
 constexpr int kLabelWidth = 10;  // of the y axis
-constexpr std::size_t kRowsPerTick = 4;
+constexpr std::size_t kRowsPerTick = 3;
 constexpr std::size_t kColumnsPerTick = 11;
 
 // Markers and colours repeat after so many curves.

@@ -66,6 +66,10 @@ absl::Status Connection::Explain(const absl::Status& status, absl::Duration dead
     return absl::DeadlineExceededError(absl::StrCat(
         "the coordinator at ", where, " did not answer within ", absl::FormatDuration(deadline)));
   }
+  if (absl::IsUnimplemented(status) && status.message().empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "the coordinator at ", where, " is older than this paramctl and does not know this call"));
+  }
   return status;
 }
 

@@ -81,6 +81,19 @@ TEST_F(ResultCommand, ConventionIsAllThatSubmitPrints) {
   EXPECT_EQ(ran.out, harness_.Run({"job", "results", "j-1", "--convention", "nccl-tests"}).out);
 }
 
+TEST_F(ResultCommand, ConventionLeavesTheFailureToStandardError) {
+  script().get_response.mutable_job()->set_state(v1::FAILED);
+  v1::Failure* failure = script().get_response.mutable_job()->mutable_failure();
+  failure->set_code("UNAVAILABLE");
+  failure->set_phase("timed");
+  failure->set_node("n2");
+  failure->set_rank(3);
+  failure->set_cause("gone");
+  const Ran ran = harness_.Run({"job", "results", "j-1", "--convention", "osu"});
+  EXPECT_EQ(ran.err, "failure: timed on n2 (rank 3): UNAVAILABLE: gone\n");
+  EXPECT_FALSE(Contains(ran.out, "gone"));
+}
+
 TEST_F(ResultCommand, WhatAConventionCannotSayIsRefusedBeforeTheJobRuns) {
   const Ran ran = harness_.Run(
       {"submit", "collective", "--op", "barrier", "--nodes", "2", "--convention", "nccl-tests"});
@@ -233,9 +246,16 @@ TEST_F(ResultCommand, ImportNamesFileAndLine) {
   EXPECT_TRUE(script().imported.request_id().empty());
 }
 
-TEST_F(ResultCommand, AnImportedJobHasNoCommandToRepeat) {
+TEST_F(ResultCommand, AnImportedJobSaysWhatItIs) {
   script().get_response.mutable_job()->mutable_spec()->set_source("import:osu");
-  EXPECT_FALSE(Contains(harness_.Run({"job", "results", "j-1"}).out, "repeat"));
+  script().get_response.mutable_job()->clear_nodes();
+  (*script().get_response.mutable_cases(0)->mutable_info())["statistic"] = "mean of 5 iterations";
+  const std::string results = harness_.Run({"job", "results", "j-1"}).out;
+  EXPECT_FALSE(Contains(results, "repeat")) << results;
+  EXPECT_TRUE(Contains(results, ": 3 passed; 4 ranks, backend fake; imported from osu\n"))
+      << results;
+  EXPECT_TRUE(Contains(results, "numbers: mean of 5 iterations, no samples\n")) << results;
+  EXPECT_FALSE(Contains(harness_.Run({"job", "show", "j-1"}).out, "not placed"));
 }
 
 TEST(Utf8Locale, FollowsTheFirstThatIsSet) {

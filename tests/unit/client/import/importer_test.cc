@@ -96,19 +96,19 @@ TEST(NcclTestsText, WrongElementsMakeTheCaseWrong) {
 
 TEST(NcclTestsText, MalformedRowsNameFileAndLine) {
   EXPECT_EQ(Error("nccl-tests", With("  2048  512  float")),
-            "f.txt: line 22: 3 columns, not 13 or 21");
+            "f.txt: line 21: 3 columns, not 13 or 21");
   EXPECT_EQ(Error("nccl-tests", With("2048 512 quad sum -1 25 0 0 0 24 0 0 0")),
-            "f.txt: line 22: benchmark collective has no type \"quad\"");
+            "f.txt: line 21: benchmark collective has no type \"quad\"");
   EXPECT_EQ(Error("nccl-tests", With("2048 512 float sum -1 fast 0 0 0 24 0 0 0")),
-            "f.txt: line 22: time \"fast\" is no number");
+            "f.txt: line 21: time \"fast\" is no number");
   EXPECT_EQ(Error("nccl-tests", With("2048 512 float sum -1 25 0 0 many 24 0 0 0")),
-            "f.txt: line 22: #wrong \"many\" is no number");
+            "f.txt: line 21: #wrong \"many\" is no number");
   EXPECT_EQ(Error("nccl-tests", With("2048 512 float sum x 25 0 0 0 24 0 0 0")),
-            "f.txt: line 22: size \"2048\" or root \"x\" is no number");
+            "f.txt: line 21: size \"2048\" or root \"x\" is no number");
   EXPECT_EQ(Error("nccl-tests", With("2048 512 float sum -1 0.0 0 0 0 24 0 0 0")),
-            "f.txt: line 22: a time of 0 us is no result");
+            "f.txt: line 21: a time of 0 us is no result");
   EXPECT_EQ(Error("nccl-tests", With("2047 512 float sum -1 1.0 0 0 0 24 0 0 0")),
-            "f.txt: line 22: --size 2047 is no whole number of elements of 4 B");
+            "f.txt: line 21: --size 2047 is no whole number of elements of 4 B");
   EXPECT_EQ(
       Error("nccl-tests", "#  Rank zero\n"),
       "f.txt: line 1: a line that begins with \"#  Rank \" names the rank, its group, process "
@@ -127,8 +127,8 @@ TEST(NcclTestsText, WhatRepeatsOrHoldsNothingIsLeftOutWithANote) {
       "nccl-tests", With("8 2 float sum -1 25 0 0 0 24 0 0 0\n0 0 float sum -1 9 0 0 0 8 0 0 0"));
   EXPECT_EQ(imported.request.cases_size(), 4);
   ASSERT_EQ(imported.notes.size(), 4u);
-  EXPECT_EQ(imported.notes[0], "line 22: left out: the same case came before");
-  EXPECT_EQ(imported.notes[2].rfind("line 23: left out: --size 0: ", 0), 0u) << imported.notes[2];
+  EXPECT_EQ(imported.notes[0], "line 21: left out: the same case came before");
+  EXPECT_EQ(imported.notes[2].rfind("line 22: left out: --size 0: ", 0), 0u) << imported.notes[2];
 }
 
 TEST(NcclTestsText, OfAnOldReleaseNeedsHints) {
@@ -229,6 +229,16 @@ TEST(OsuText, SizesAreBytesPerRank) {
   EXPECT_EQ(request.cases(2).params().at("op"), "barrier");
   EXPECT_DOUBLE_EQ(Metric(request.cases(2), "time").p50(), 1.41e-6);
   EXPECT_EQ(request.cases(2).measurements_size(), 1);
+}
+
+TEST(OsuText, TheSizeOfReduceScatterIsTheWholeInput) {
+  const Imported imported =
+      Read("osu", "# OSU MPI Reduce_scatter Latency Test v5.6\n4 1.5\n64 2.5\n", {8, ""});
+  ASSERT_EQ(imported.request.cases_size(), 2);
+  EXPECT_EQ(imported.request.cases(0).params().at("op"), "reduce_scatter_v");
+  EXPECT_EQ(imported.request.cases(1).params().at("op"), "reduce_scatter");
+  EXPECT_EQ(imported.request.cases(1).params().at("size"), "64");
+  EXPECT_EQ(Metric(imported.request.cases(1), "bytes_per_rank").p50(), 8);
 }
 
 TEST(OsuText, SaysWhatIsMissingOrWrong) {

@@ -69,8 +69,13 @@ TEST(NcclTests, IsReadByTheUsualExpression) {
 TEST(NcclTests, FooterCountsWrongCases) {
   v1::GetJobResponse response = MixedJob();
   response.mutable_cases(0)->set_status(v1::WRONG);
+  response.mutable_cases(4)->set_status(v1::WRONG);
+  response.mutable_cases(4)->mutable_ranks(0)->set_reason(
+      "rank 0: element 5 is 1, not 2; 3 of 500 elements are wrong");
+  response.mutable_cases(4)->mutable_ranks(2)->set_reason("4 of 500 elements are wrong");
   const std::string text = Rendered(Convention::kNcclTests, response);
   EXPECT_NE(text.find("# Out of bounds values : 1 FAILED\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("# Out of bounds values : 7 FAILED\n"), std::string::npos) << text;
   EXPECT_NE(text.find("# Out of bounds values : 0 OK\n"), std::string::npos) << text;
   std::smatch match;
   EXPECT_TRUE(std::regex_search(text, match, std::regex(R"(# Avg bus bandwidth\s+: ([0-9.e-]+))")));
@@ -139,6 +144,13 @@ TEST(Osu, SizeIsBytesPerRankAndColumnsAreAtTheirPlaces) {
       << text;
 }
 
+TEST(Osu, TheSizeOfReduceScatterIsTheWholeInput) {
+  const std::string text = Rendered(
+      Convention::kOsu,
+      CollectiveJob({CollectiveCase(0, {{"op", "reduce_scatter"}, {"size", "64"}}, 10e-6)}));
+  EXPECT_NE(text.find("\n64                     10.94\n"), std::string::npos) << text;
+}
+
 TEST(Conventions, NamesAreKnown) {
   EXPECT_EQ(ConventionNames(), (std::vector<std::string>{"param", "nccl-tests", "osu"}));
   EXPECT_EQ(*ConventionFromName("osu"), Convention::kOsu);
@@ -186,8 +198,8 @@ TEST(CollectiveTables, AreGroupedByOperationAndType) {
   for (const CollectiveTable& one : *tables) titles.push_back(one.title);
   EXPECT_EQ(titles,
             (std::vector<std::string>{
-                "all_reduce f32 root=0 in_place=false", "all_reduce f32 root=0 in_place=true",
-                "all_gather bf16 root=0 in_place=false", "broadcast f32 root=2 in_place=false"}));
+                "all_reduce f32 root=0 out of place", "all_reduce f32 root=0 in place",
+                "all_gather bf16 root=0 out of place", "broadcast f32 root=2 out of place"}));
 }
 
 TEST(CollectiveTables, OfAnotherBenchmarkAreAnError) {
