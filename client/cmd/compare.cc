@@ -136,7 +136,8 @@ Command CompareCommand() {
       "A and B are jobs, or files that \"result export -o json\" or \"submit -o json\" wrote. "
       "Cases "
       "are the same when their parameters are, whatever nodes and backend ran them. B is faster or "
-      "slower where the 95 % intervals of the two medians lie apart.";
+      "slower where the 95 % intervals of the two medians lie apart; a single number, as imported "
+      "means are, has no interval, and --fail-on goes by the percentage alone.";
   command.examples = {"paramctl result compare j-4k7q2mzd6b j-7h2wq5xk3a",
                       "paramctl result compare last-week.json j-7h2wq5xk3a --plot",
                       "paramctl result compare last-week.json j-7h2wq5xk3a --fail-on 5"};

@@ -136,7 +136,9 @@ TEST_F(CoordinatorImport, IsStoredAndListedLikeAnyResult) {
   EXPECT_TRUE((*cases)[0].ended);
   EXPECT_EQ((*cases)[0].info.at("statistic"), "mean of 20 iterations");
   EXPECT_EQ((*cases)[0].measurements.size(), 2u);
-  EXPECT_EQ(store_.ListResults({.node = "hostB"})->size(), 2u);
+  ResultFilter filter;
+  filter.node = "hostB";
+  EXPECT_EQ(store_.ListResults(filter)->size(), 2u);
   EXPECT_EQ((*store_.GetAttempts(job->job_id))[0].ranks.size(), 4u);
   EXPECT_EQ((*store_.GetEnvironment({job->job_id, 1}))[0].facts.at("nccl_tests"), "2.19.6");
 }
