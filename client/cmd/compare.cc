@@ -7,11 +7,13 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cmd/job_stream.h"
 #include "client/cmd/job_views.h"
 #include "client/cmd/result_commands.h"
+#include "client/output/csv_read.h"
 #include "proto/base/file.h"
 #include "proto/base/status.h"
 #include "proto/convert/json.h"
@@ -34,16 +36,17 @@ absl::StatusOr<v1::GetJobResponse> Load(Context& context, const std::string& wha
         what,
         " is neither a job's id (j-...) nor a file that can be read: ", text.status().message()));
   }
-  absl::StatusOr<v1::GetJobResponse> job = ReadJobDocument(*text);
+  const bool json = absl::StartsWith(absl::StripLeadingAsciiWhitespace(*text), "{");
+  absl::StatusOr<v1::GetJobResponse> job = json ? ReadJobDocument(*text) : ReadCaseCsv(*text);
   if (!job.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": ", job.status().message(),
-                     "; write it with: paramctl result export JOB -o json --file ", what));
+                     "; a file is what \"paramctl result export JOB\" writes, as csv or json"));
   }
   return job;
 }
 
-// NaN without the flag.
+// Nothing without the flag.
 absl::StatusOr<std::optional<double>> FailOn(const Context& context) {
   if (!context.args.Has("fail-on")) return std::optional<double>();
   std::string text = context.args.Text("fail-on");
@@ -133,11 +136,10 @@ Command CompareCommand() {
   command.arguments = "A B";
   command.min_words = command.max_words = 2;
   command.description =
-      "A and B are jobs, or files that \"result export -o json\" or \"submit -o json\" wrote. "
-      "Cases "
-      "are the same when their parameters are, whatever nodes and backend ran them. B is faster or "
-      "slower where the 95 % intervals of the two medians lie apart; a single number, as imported "
-      "means are, has no interval, and --fail-on goes by the percentage alone.";
+      "A and B are jobs, or files that \"result export\" or -o json wrote. Cases are the same when "
+      "their parameters are, whatever nodes and backend ran them. B is faster or slower where the "
+      "95 % intervals of the two medians lie apart; a single number, as imported means are, has no "
+      "interval, and --fail-on goes by the percentage alone.";
   command.examples = {"paramctl result compare j-4k7q2mzd6b j-7h2wq5xk3a",
                       "paramctl result compare last-week.json j-7h2wq5xk3a --plot",
                       "paramctl result compare last-week.json j-7h2wq5xk3a --fail-on 5"};

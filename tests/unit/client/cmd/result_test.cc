@@ -190,6 +190,21 @@ TEST_F(ResultCommand, CompareOfAFileAndAJob) {
   EXPECT_EQ(Json::parse(json.out)["cases"][0]["verdict"], "slower");
 }
 
+TEST_F(ResultCommand, CompareReadsWhatExportWrites) {
+  for (const char* format : {"csv", "json"}) {
+    const std::string path = Path(std::string("export.") + format);
+    ASSERT_EQ(harness_.Run({"result", "export", "j-1", "-o", format, "--file", path}).code, 0);
+    const Ran ran = harness_.Run({"result", "compare", path, "j-1", "-o", "json"});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const Json cases = Json::parse(ran.out)["cases"];
+    ASSERT_EQ(cases.size(), 3u);
+    for (const Json& one : cases) {
+      EXPECT_EQ(one["ratio"], 1);
+      EXPECT_EQ(one["verdict"], "same");
+    }
+  }
+}
+
 TEST_F(ResultCommand, CompareFailsOnlyWhenAskedTo) {
   Write("a.json", JsonText(JobDocument(SweepJob())));
   script().get_response = SweepJob(1.5);
@@ -212,7 +227,9 @@ TEST_F(ResultCommand, CompareSaysWhatItCannotRead) {
   Write("csv", "a,b\n");
   ran = harness_.Run({"result", "compare", Path("csv"), "j-7"});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_TRUE(Contains(ran.err, "it is no JSON document; write it with: paramctl result export"))
+  EXPECT_TRUE(Contains(ran.err,
+                       "its header has no \"job_id\": these are no cases of a job; a file "
+                       "is what \"paramctl result export JOB\" writes, as csv or json"))
       << ran.err;
 }
 

@@ -6,7 +6,9 @@
 #include <sstream>
 #include <string>
 
+#include "client/output/csv_read.h"
 #include "client/output/curves.h"
+#include "client/output/job_table.h"
 #include "client/output/plot.h"
 #include "proto/convert/json_read.h"
 #include "tests/unit/client/collective_samples.h"
@@ -103,6 +105,41 @@ TEST(ReadJobDocument, SaysWhatIsWrong) {
             "cases[0].metrics.time.ci95 is not a list of two numbers");
   EXPECT_EQ(error(job + R"({"ranks": [3]}]})"), "cases[0].ranks is not an object");
   EXPECT_EQ(error(R"({"job": {"state": "DONE"}})"), "job.state is not a state of a job");
+}
+
+std::string CsvOf(const v1::GetJobResponse& response) {
+  std::ostringstream out;
+  RenderCsv(CaseCsvTable(response.job(), ListCases(response)), out);
+  return out.str();
+}
+
+TEST(ReadCaseCsv, IsTheWayBack) {
+  for (v1::GetJobResponse response : {SweepJob(), SampleResponse(v1::FAILED, v1::WRONG)}) {
+    response.mutable_cases(0)->set_reason("a \"quoted\", split\nreason");
+    const std::string text = CsvOf(response);
+    const auto read = ReadCaseCsv(text);
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(CsvOf(*read), text);
+    EXPECT_EQ(read->job().benchmark_version(), 1);
+  }
+}
+
+TEST(ReadCaseCsv, SaysWhatIsWrong) {
+  const auto error = [](absl::string_view text) {
+    return std::string(ReadCaseCsv(text).status().message());
+  };
+  EXPECT_EQ(error(""), "it has no header");
+  EXPECT_EQ(error("a,b\n"), "its header has no \"job_id\": these are no cases of a job");
+  const std::string head = "job_id,benchmark,ranks,case_index,case,status,time_n,time_p50 (s)\n";
+  EXPECT_EQ(error(head + "j-1,gemm\n"), "line 2: 2 fields, the header has 8");
+  EXPECT_EQ(error(head + "j-1,gemm,2,0,gemm:v1:,PASSED,20,fast\n"),
+            "line 2: time_p50 \"fast\" is no number");
+  EXPECT_EQ(error(head + "j-1,gemm,2,x,gemm:v1:,PASSED,20,1\n"),
+            "line 2: case_index \"x\" is no whole number");
+  EXPECT_EQ(error(head + "j-1,gemm,2,0,c,PASSED,20,1\nj-2,gemm,2,0,d,PASSED,20,1\n"),
+            "line 3: another job than j-1");
+  EXPECT_EQ(error(head + "j-1,\"gemm,2\n\n"), "line 2: a quote is not closed");
+  EXPECT_TRUE(ReadCaseCsv(head + "j-1,gemm,2,0,gemm:v1:,SKIPPED,,\r\n").ok());
 }
 
 TEST(Plot, OfASweepIsTheGoldenOne) {
