@@ -1,6 +1,7 @@
 // paramctl: streams, terminal facts, the environment; the rest is in client/cmd.
 
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,7 +37,13 @@ TerminalFacts FactsOf(int fd, const EnvironmentVariables& env) {
     const auto it = env.find(name);
     return it == env.end() ? std::string() : it->second;
   };
-  return {.is_tty = isatty(fd) == 1, .no_color = get("NO_COLOR"), .term = get("TERM")};
+  winsize size = {};
+  const bool sized = isatty(fd) == 1 && ioctl(fd, TIOCGWINSZ, &size) == 0;
+  return {.is_tty = isatty(fd) == 1,
+          .no_color = get("NO_COLOR"),
+          .term = get("TERM"),
+          .columns = sized ? size.ws_col : 0,
+          .utf8 = IsUtf8Locale(get("LC_ALL"), get("LC_CTYPE"), get("LANG"))};
 }
 
 std::string ProgramFolder() {

@@ -102,7 +102,7 @@ const std::vector<Command>& AllCommands() {
   static const auto* const commands = [] {
     auto* all = new std::vector<Command>();
     for (auto* group : {&SubmitCommands, &FleetCommands, &JobCommands, &NodeCommands,
-                        &BenchCommands, &ResultCommands, &AdminCommands}) {
+                        &BenchCommands, &ResultCommands, &ReportCommands, &AdminCommands}) {
       for (Command& command : (*group)()) all->push_back(std::move(command));
     }
     return all;

@@ -101,6 +101,7 @@ std::vector<Command> JobCommands();
 std::vector<Command> NodeCommands();
 std::vector<Command> BenchCommands();
 std::vector<Command> ResultCommands();
+std::vector<Command> ReportCommands();
 std::vector<Command> AdminCommands();
 
 // Prints "error: ..." as the last line of standard error and gives the exit code.

@@ -63,7 +63,11 @@ std::map<std::string, std::vector<std::string>> ChoicesByFlag() {
   for (const BenchmarkSpec* bench : AllBenchmarks()) {
     for (const ParamSpec* spec : AllParams(*bench)) {
       std::vector<std::string>& known = choices[FlagName(spec->name)];
-      for (const absl::string_view choice : spec->choices) known.emplace_back(choice);
+      for (const absl::string_view choice : spec->choices) {
+        if (std::find(known.begin(), known.end(), choice) == known.end()) {
+          known.emplace_back(choice);
+        }
+      }
       if (known.empty()) choices.erase(FlagName(spec->name));
     }
     for (const ProblemSet& set : bench->sets) choices["--set"].emplace_back(set.name);

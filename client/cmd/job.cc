@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cmd/command.h"
 #include "client/cmd/job_stream.h"
+#include "client/cmd/job_views.h"
 #include "client/output/job_report.h"
 #include "client/output/job_table.h"
 #include "proto/base/status.h"
@@ -73,8 +74,13 @@ ExitCode RunShow(Context& context) {
 }
 
 ExitCode RunResults(Context& context) {
+  const absl::Status flags = CheckViewFlags(context);
+  if (!flags.ok()) return Fail(context, flags);
   const absl::StatusOr<v1::GetJobResponse> response = FetchJob(context, context.args.words()[0]);
   if (!response.ok()) return Fail(context, response.status());
+  const absl::Status views =
+      CheckViews(context, response->job().spec().benchmark(), ListCases(*response));
+  if (!views.ok()) return Fail(context, views);
   PrintJob(context, *response);
   if (!IsFinalState(response->job().state())) {
     Hint(context,
@@ -183,6 +189,8 @@ std::vector<Command> JobCommands() {
                 {.name = "limit", .value = "N", .help = "the last N lines (default: 1000)"}};
   Command results = JobCommand("results", "Show the results of a job", RunResults);
   results.examples.push_back("paramctl job results j-4k7q2mzd6b -o csv > job.csv");
+  results.examples.push_back("paramctl job results j-4k7q2mzd6b --convention nccl-tests");
+  results.flags = ViewFlags();
   return {list, show, watch, cancel, logs, results};
 }
 

@@ -4,8 +4,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
+#include "client/cmd/job_views.h"
 #include "client/output/case_view.h"
-#include "client/output/job_report.h"
 #include "client/output/job_table.h"
 #include "client/output/progress.h"
 #include "proto/base/status.h"
@@ -106,7 +106,8 @@ class Follower {
       case Format::kWide:
         break;
     }
-    if (job_.cases_total() < 2) return;  // the table says it all in a moment
+    // The table says it all in a moment, or must stand alone.
+    if (job_.cases_total() < 2 || ReplacesReport(context_)) return;
     progress_.Clear();
     out << CaseLine(job_, result, ShownNames(result), context_.color) << "\n" << std::flush;
     lines_printed_ = true;
@@ -170,7 +171,7 @@ void PrintJob(Context& context, const v1::GetJobResponse& response) {
   switch (context.format) {
     case Format::kText:
     case Format::kWide:
-      PrintJobReport(response, context.text_options(), out);
+      PrintViews(context, response);
       break;
     case Format::kJson:
       out << JsonText(JobDocument(response));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/cmd/command.h"
 #include "client/cmd/job_stream.h"
+#include "client/cmd/result_commands.h"
 #include "client/output/job_table.h"
 #include "proto/base/status.h"
 #include "proto/convert/json.h"
@@ -161,7 +162,7 @@ std::vector<Command> ResultCommands() {
       {.name = "samples", .value = "", .help = "every sample of every rank, not the summaries"},
       {.name = "file", .value = "PATH", .help = "write there instead of standard output"}};
   export_command.run = RunExport;
-  return {list, export_command};
+  return {list, CompareCommand(), export_command, ImportCommand()};
 }
 
 }  // namespace param

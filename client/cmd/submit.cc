@@ -8,10 +8,12 @@
 #include "absl/strings/str_join.h"
 #include "client/cmd/command.h"
 #include "client/cmd/job_stream.h"
+#include "client/cmd/job_views.h"
 #include "proto/base/status.h"
 #include "proto/base/text.h"
 #include "proto/catalog/cases.h"
 #include "proto/convert/names.h"
+#include "proto/convert/values.h"
 
 namespace param {
 namespace {
@@ -56,6 +58,19 @@ absl::Status AddDeadlines(const Context& context, v1::JobSpec* spec) {
   return absl::OkStatus();
 }
 
+// What --convention cannot say is known before the job runs.
+absl::Status CheckPlannedViews(const Context& context, const std::vector<Case>& planned) {
+  PARAM_RETURN_IF_ERROR(CheckViewFlags(context));
+  std::vector<v1::CaseResult> cases(planned.size());
+  CaseList list;
+  for (std::size_t i = 0; i < planned.size(); ++i) {
+    cases[i].set_case_index(static_cast<int>(i));
+    ParamsToProto(planned[i].params, cases[i].mutable_params());
+    list.push_back(&cases[i]);
+  }
+  return CheckViews(context, context.benchmark->id, list);
+}
+
 absl::StatusOr<v1::JobSpec> SpecOfArguments(const Context& context) {
   const Arguments& args = context.args;
   v1::JobSpec spec;
@@ -89,7 +104,8 @@ absl::StatusOr<v1::JobSpec> SpecOfArguments(const Context& context) {
   }
   const GivenParams given = GivenOf(context);
   // The coordinator checks the same with the same code; here it costs no round trip.
-  PARAM_RETURN_IF_ERROR(ExpandCases(*context.benchmark, given).status());
+  PARAM_ASSIGN_OR_RETURN(const std::vector<Case> planned, ExpandCases(*context.benchmark, given));
+  PARAM_RETURN_IF_ERROR(CheckPlannedViews(context, planned));
   PARAM_RETURN_IF_ERROR(ParseInjection(args.Text("inject")).status());
   for (const auto& [name, text] : given) (*spec.mutable_params())[name] = text;
   return spec;
@@ -126,7 +142,7 @@ ExitCode RunSubmit(Context& context) {
 }
 
 std::vector<Flag> JobFlags() {
-  return {
+  std::vector<Flag> flags = {
       {.name = "nodes", .value = "N", .help = "how many nodes (default: 1, or as many as --node)"},
       {.name = "ranks-per-node",
        .value = "R",
@@ -160,6 +176,8 @@ std::vector<Flag> JobFlags() {
        .value = "FILE",
        .help = "what the fake backend does, for tests of the service itself"},
   };
+  for (Flag& flag : ViewFlags()) flags.push_back(std::move(flag));
+  return flags;
 }
 
 }  // namespace
@@ -178,6 +196,7 @@ std::vector<Command> SubmitCommands() {
       .examples = {"paramctl submit gemm --nodes 4",
                    "paramctl submit gemm --m 512:4096:x2 --dtype f32,bf16 -o csv > gemm.csv",
                    "paramctl submit gemm --set smoke --node n1 --node n2 --timeout 5m",
+                   "paramctl submit collective --nodes 4 --size 8:64M:x2 --convention nccl-tests",
                    "paramctl submit gemm --nodes 2 --detach"},
       .flags = JobFlags(),
       .run = RunSubmit,

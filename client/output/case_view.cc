@@ -120,12 +120,18 @@ std::string ParamText(const BenchmarkSpec* bench, const v1::CaseResult& result,
   return text;
 }
 
-const MetricSpec* RateMetric(const BenchmarkSpec* bench) {
-  if (bench == nullptr) return nullptr;
+std::vector<const MetricSpec*> RateMetrics(const BenchmarkSpec* bench) {
+  std::vector<const MetricSpec*> rates;
+  if (bench == nullptr) return rates;
   for (const MetricSpec& metric : bench->metrics) {
-    if (metric.higher_is_better && absl::EndsWith(metric.unit, "/s")) return &metric;
+    if (metric.higher_is_better && absl::EndsWith(metric.unit, "/s")) rates.push_back(&metric);
   }
-  return nullptr;
+  return rates;
+}
+
+const MetricSpec* RateMetric(const BenchmarkSpec* bench) {
+  const std::vector<const MetricSpec*> rates = RateMetrics(bench);
+  return rates.empty() ? nullptr : rates.front();
 }
 
 std::vector<NodeTime> CompareNodes(const v1::Job& job,

@@ -28,7 +28,8 @@ std::vector<std::string> ShownParams(const BenchmarkSpec* bench,
 std::string ParamText(const BenchmarkSpec* bench, const v1::CaseResult& result,
                       absl::string_view name);
 
-// The benchmark's first rate ("FLOP/s", "B/s"), where more is better; else null.
+// The benchmark's rates ("FLOP/s", "B/s"), where more is better, and the first of them; else null.
+std::vector<const MetricSpec*> RateMetrics(const BenchmarkSpec* bench);
 const MetricSpec* RateMetric(const BenchmarkSpec* bench);
 
 // How a node's time compares with the other nodes of the job: the node's slowest rank in each case

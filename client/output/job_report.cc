@@ -9,7 +9,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "client/output/case_view.h"
+#include "client/output/collective_table.h"
 #include "client/output/job_table.h"
 #include "proto/base/text.h"
 #include "proto/catalog/cases.h"
@@ -46,6 +48,12 @@ std::vector<std::string> NodeNames(const v1::Job& job) {
   return {job.nodes().begin(), job.nodes().end()};
 }
 
+// "nccl-tests" for results that `result import` added, else "".
+std::string ImportedFrom(const v1::Job& job) {
+  absl::string_view source = job.spec().source();
+  return absl::ConsumePrefix(&source, "import:") ? std::string(source) : "";
+}
+
 std::string StateLine(const v1::GetJobResponse& response, bool color) {
   const v1::Job& job = response.job();
   std::string line = absl::StrCat("job ", job.job_id(), " ",
@@ -54,6 +62,14 @@ std::string StateLine(const v1::GetJobResponse& response, bool color) {
   if (job.nodes_size() > 0) {
     absl::StrAppend(&line, "; ", job.ranks(), job.ranks() == 1 ? " rank on " : " ranks on ",
                     NamesText(NodeNames(job), kNamesShown), ", backend ", job.backend());
+  }
+  if (const std::string tool = ImportedFrom(job); !tool.empty()) {
+    absl::StrAppend(&line,
+                    job.nodes_size() > 0
+                        ? ""
+                        : absl::StrCat("; ", job.ranks(), " ranks, backend ", job.backend()),
+                    "; imported from ", tool);
+    return line;
   }
   const v1::Timeline& times = job.timeline();
   if (times.finished() > 0 && times.submitted() > 0) {
@@ -147,6 +163,31 @@ void PrintBadCases(const v1::GetJobResponse& response, std::ostream& out) {
   }
 }
 
+// One table; of collectives one for each operation and type.
+void PrintCases(const v1::GetJobResponse& response, const TextOptions& options, std::ostream& out) {
+  const absl::StatusOr<std::vector<CollectiveTable>> sweeps = CollectiveTables(response);
+  if (!sweeps.ok()) {
+    RenderText(CaseTable(response.job(), ListCases(response)), options, out);
+    out << "\n";
+    return;
+  }
+  for (const CollectiveTable& sweep : *sweeps) {
+    out << Paint(sweep.title, Style::kBold, options.color) << "\n";
+    RenderText(sweep.table, options, out);
+    out << "\n";
+  }
+}
+
+// What imported numbers are that are no summary of samples.
+std::set<std::string> Statistics(const v1::GetJobResponse& response) {
+  std::set<std::string> out;
+  for (const v1::CaseResult& result : response.cases()) {
+    const auto it = result.info().find("statistic");
+    if (it != result.info().end()) out.insert(it->second);
+  }
+  return out;
+}
+
 void PrintNotes(const v1::GetJobResponse& response, const TextOptions& options, std::ostream& out) {
   const v1::Job& job = response.job();
   if (job.has_failure() && !job.failure().code().empty()) {
@@ -154,6 +195,9 @@ void PrintNotes(const v1::GetJobResponse& response, const TextOptions& options, 
         << "\n";
   }
   if (!job.reason().empty()) out << "reason: " << SafeText(job.reason()) << "\n";
+  for (const std::string& statistic : Statistics(response)) {
+    out << "numbers: " << SafeText(statistic) << ", no samples\n";
+  }
   if (job.oversubscribed()) {
     out << Paint("oversubscribed", Style::kWarn, options.color)
         << ": ranks on one machine share cores, so these times are not the machine's best\n";
@@ -190,6 +234,7 @@ std::string FailureText(const v1::Failure& failure) {
 }
 
 std::string RepeatCommand(const v1::GetJobResponse& response) {
+  if (!ImportedFrom(response.job()).empty()) return "";
   if (response.cases_size() == 1) {
     const std::string command = CaseCommand(response.job(), response.cases(0));
     if (!command.empty()) return command;
@@ -200,10 +245,7 @@ std::string RepeatCommand(const v1::GetJobResponse& response) {
 void PrintJobReport(const v1::GetJobResponse& response, const TextOptions& options,
                     std::ostream& out) {
   const CaseList cases = ListCases(response);
-  if (!cases.empty()) {
-    RenderText(CaseTable(response.job(), cases), options, out);
-    out << "\n";
-  }
+  if (!cases.empty()) PrintCases(response, options, out);
   const Table nodes =
       NodeTimeTable(response.job(), cases, options.wide ? std::size_t{1} << 20 : kNodesShown);
   if (!nodes.rows.empty()) {
@@ -220,11 +262,11 @@ void PrintJobReport(const v1::GetJobResponse& response, const TextOptions& optio
   const std::string environment = EnvironmentLine(response);
   if (!environment.empty()) out << "environment: " << environment << "\n";
   PrintBadCases(response, out);
-  out << "repeat: " << RepeatCommand(response) << "\n";
+  const std::string repeat = RepeatCommand(response);
+  if (!repeat.empty()) out << "repeat: " << repeat << "\n";
 }
 
-void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& options,
-                   std::ostream& out) {
+Table JobFactsTable(const v1::GetJobResponse& response) {
   const v1::Job& job = response.job();
   Table table;
   table.columns = {{"fact", "", "", Align::kLeft, Scale::kPlain, false},
@@ -242,8 +284,11 @@ void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& option
   }
   add("owner", absl::StrCat(job.owner(), " (", job.spec().source(), ")"));
   add("backend", job.backend().empty() ? job.spec().backend() : job.backend());
-  add("nodes", job.nodes_size() > 0 ? NamesText(NodeNames(job), kNodesShown)
-                                    : absl::StrCat(job.spec().nodes(), ", not placed yet"));
+  if (job.nodes_size() > 0) {
+    add("nodes", NamesText(NodeNames(job), kNodesShown));
+  } else if (ImportedFrom(job).empty()) {
+    add("nodes", absl::StrCat(job.spec().nodes(), ", not placed yet"));
+  }
   if (job.ranks() > 0) add("ranks", absl::StrCat(job.ranks()));
   add("attempt", absl::StrCat(job.attempt(), " of ", job.spec().retries() + 1, " at most"));
   add("priority", absl::StrCat(job.spec().priority()));
@@ -265,9 +310,14 @@ void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& option
   }
   add("environment", EnvironmentLine(response));
   add("repeat", RepeatCommand(response));
+  return table;
+}
+
+void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& options,
+                   std::ostream& out) {
   TextOptions plain = options;
   plain.header = false;
-  RenderText(table, plain, out);
+  RenderText(JobFactsTable(response), plain, out);
 }
 
 }  // namespace param

@@ -15,7 +15,10 @@ namespace param {
 void PrintJobReport(const v1::GetJobResponse& response, const TextOptions& options,
                     std::ostream& out);
 
-// `job show`: facts of the job, one per line, without its cases.
+// Facts of the job without its cases, one per row: "fact" and "value".
+Table JobFactsTable(const v1::GetJobResponse& response);
+
+// `job show`: these, one per line.
 void PrintJobFacts(const v1::GetJobResponse& response, const TextOptions& options,
                    std::ostream& out);
 
@@ -25,7 +28,8 @@ std::string FailureText(const v1::Failure& failure);
 // "n1, n2, n3 and 5 more".
 std::string NamesText(const std::vector<std::string>& names, std::size_t limit);
 
-// The command that repeats the job: of its only case in full, else as it was submitted.
+// The command that repeats the job: of its only case in full, else as it was submitted; "" for
+// results of another tool.
 std::string RepeatCommand(const v1::GetJobResponse& response);
 
 }  // namespace param

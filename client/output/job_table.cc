@@ -36,13 +36,6 @@ double P50(const v1::CaseResult& result, absl::string_view metric) {
   return summary == nullptr ? kNan : summary->p50();
 }
 
-Cell SlowestCell(const v1::CaseResult& result) {
-  const std::optional<SlowRank> slow = SlowestOf(result);
-  if (!slow.has_value()) return {};
-  return {absl::StrFormat("%s:%d %+.1f%%", slow->node, slow->rank, (slow->ratio - 1) * 100),
-          slow->ratio >= kSlowFrom ? Style::kWarn : Style::kPlain};
-}
-
 // Statistics of `time` and what follows from it, in the order of CaseTable's columns.
 void AddNumbers(const v1::CaseResult& result, const MetricSpec* rate, std::vector<Cell>* row) {
   const v1::Summary* time = FindSummary(result, "time", -1);
@@ -129,6 +122,13 @@ void AddStatistics(const v1::Summary* s, std::vector<Cell>* row) {
 }
 
 }  // namespace
+
+Cell SlowestCell(const v1::CaseResult& result) {
+  const std::optional<SlowRank> slow = SlowestOf(result);
+  if (!slow.has_value()) return {};
+  return {absl::StrFormat("%s:%d %+.1f%%", slow->node, slow->rank, (slow->ratio - 1) * 100),
+          slow->ratio >= kSlowFrom ? Style::kWarn : Style::kPlain};
+}
 
 CaseList ListCases(const v1::GetJobResponse& response) {
   CaseList cases;
@@ -275,9 +275,16 @@ std::string CaseLine(const v1::Job& job, const v1::CaseResult& result,
   }
   const double time = P50(result, "time");
   if (std::isfinite(time)) absl::StrAppend(&line, "  ", FormatSi(time, "s"));
-  const MetricSpec* rate = RateMetric(bench);
-  const double speed = rate == nullptr ? kNan : P50(result, rate->name);
-  if (std::isfinite(speed)) absl::StrAppend(&line, "  ", FormatSi(speed, rate->unit));
+  // Ranks that work together have a rate of the whole and one of each link.
+  const bool together = bench != nullptr && bench->pooling == Pooling::kSlowestRank;
+  for (const MetricSpec* rate : RateMetrics(bench)) {
+    const double speed = P50(result, rate->name);
+    if (std::isfinite(speed)) {
+      absl::StrAppend(&line, "  ", together ? absl::StrCat(rate->name, " ") : "",
+                      FormatSi(speed, rate->unit));
+    }
+    if (!together) break;
+  }
   if (!result.reason().empty()) absl::StrAppend(&line, "  ", SafeText(result.reason()));
   return line;
 }

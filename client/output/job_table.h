@@ -26,7 +26,8 @@ Table CaseCsvTable(const v1::Job& job, const CaseList& cases);
 // Nodes against each other; no rows for fewer than two nodes. At most `limit` rows, the slowest.
 Table NodeTimeTable(const v1::Job& job, const CaseList& cases, std::size_t limit);
 
-// One line for a case that just ended: "[2/6] PASSED  m=64 n=64  12.3 us  1.2 GFLOP/s".
+// One line for a case that just ended: "[2/6] PASSED  m=64 n=64  12.3 us  1.2 GFLOP/s"; of ranks
+// that work together all rates, named.
 std::string CaseLine(const v1::Job& job, const v1::CaseResult& result,
                      const std::vector<std::string>& shown_params, bool color);
 
@@ -36,6 +37,9 @@ Table LogsTable(const std::vector<v1::LogRow>& rows);
 
 // All samples, one row each.
 Table SamplesTable(const v1::GetJobResponse& job, const std::vector<v1::SampleBlob>& blobs);
+
+// "n2:1 +11.1%": the slowest rank and by how much; marked where that is more than noise.
+Cell SlowestCell(const v1::CaseResult& result);
 
 Style StyleOf(v1::CaseStatus status);
 Style StyleOf(v1::JobState state);

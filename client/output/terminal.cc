@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
@@ -12,6 +14,12 @@ namespace param {
 bool UseColor(bool no_color_flag, const TerminalFacts& facts) {
   if (no_color_flag) return false;
   return facts.is_tty && facts.no_color.empty() && facts.term != "dumb";
+}
+
+bool IsUtf8Locale(absl::string_view lc_all, absl::string_view lc_ctype, absl::string_view lang) {
+  const absl::string_view locale = !lc_all.empty() ? lc_all : !lc_ctype.empty() ? lc_ctype : lang;
+  const std::string lower = absl::AsciiStrToLower(locale);
+  return absl::StrContains(lower, "utf-8") || absl::StrContains(lower, "utf8");
 }
 
 std::string Paint(absl::string_view text, Style style, bool color) {

@@ -16,7 +16,12 @@ struct TerminalFacts {
   bool is_tty = false;
   std::string no_color;  // $NO_COLOR, empty when unset
   std::string term;      // $TERM
+  int columns = 0;       // width of the terminal, 0 when there is none
+  bool utf8 = false;     // the locale's characters are UTF-8
 };
+
+// Whether $LC_ALL, $LC_CTYPE or $LANG, the first of them that is set, names UTF-8.
+bool IsUtf8Locale(absl::string_view lc_all, absl::string_view lc_ctype, absl::string_view lang);
 
 // An explicit --no-color beats the terminal; without one, colour needs a capable terminal.
 bool UseColor(bool no_color_flag, const TerminalFacts& facts);

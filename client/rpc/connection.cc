@@ -66,6 +66,10 @@ absl::Status Connection::Explain(const absl::Status& status, absl::Duration dead
     return absl::DeadlineExceededError(absl::StrCat(
         "the coordinator at ", where, " did not answer within ", absl::FormatDuration(deadline)));
   }
+  if (absl::IsUnimplemented(status) && status.message().empty()) {
+    return absl::UnimplementedError(absl::StrCat(
+        "the coordinator at ", where, " is older than this paramctl and does not know this call"));
+  }
   return status;
 }
 
@@ -124,6 +128,11 @@ absl::StatusOr<v1::ListResultsResponse> Connection::ListResults(
     const v1::ListResultsRequest& request) {
   return Call<v1::ListResultsResponse>(channel_->results, &v1::ResultService::Stub::List, request,
                                        options_.bulk_deadline);
+}
+
+absl::StatusOr<v1::ImportResponse> Connection::Import(const v1::ImportRequest& request) {
+  return Call<v1::ImportResponse>(channel_->results, &v1::ResultService::Stub::Import, request,
+                                  options_.bulk_deadline);
 }
 
 absl::Status Connection::Samples(const std::string& job_id,

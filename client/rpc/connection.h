@@ -59,6 +59,7 @@ class Connection {
   absl::StatusOr<v1::NodeResponse> Label(const v1::LabelRequest& request);
   absl::StatusOr<v1::InfoResponse> Info();
   absl::StatusOr<v1::ListResultsResponse> ListResults(const v1::ListResultsRequest& request);
+  absl::StatusOr<v1::ImportResponse> Import(const v1::ImportRequest& request);
 
   // Calls `each` for every blob of the job.
   absl::Status Samples(const std::string& job_id,

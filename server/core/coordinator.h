@@ -23,6 +23,7 @@
 #include "server/core/attempt_state.h"
 #include "server/core/event_bus.h"
 #include "server/core/exchange_table.h"
+#include "server/core/import.h"
 #include "server/core/node_table.h"
 #include "server/core/observer.h"
 #include "server/core/placement.h"
@@ -57,6 +58,10 @@ class Coordinator {
   // FAILED_PRECONDITION are rejections. With no_wait the job was placed when the reply is good.
   void Submit(const std::string& principal, const std::string& request_id, JobSpec spec,
               Reply<Job> reply);
+  // Stores results of another tool as a job that has ended. Idempotent by request_id.
+  // INVALID_ARGUMENT: see PlanImport.
+  void Import(const std::string& principal, const std::string& request_id,
+              const ImportRequest& request, Reply<Job> reply);
   // A job that ended is returned as it is. NOT_FOUND.
   void Cancel(const std::string& job_id, Reply<Job> reply);
   // NOT_FOUND when the job is not open (it may be in the store).

@@ -8,6 +8,7 @@
 #include "param/v1/result.pb.h"
 #include "server/core/agent_port.h"
 #include "server/core/event_bus.h"
+#include "server/core/import.h"
 #include "server/core/job.h"
 #include "server/core/node.h"
 
@@ -15,6 +16,8 @@ namespace param {
 
 v1::Job JobToProto(const Job& job);
 JobSpec SpecFromProto(const v1::JobSpec& spec);
+// INVALID_ARGUMENT: a case's status is none of an ended case.
+absl::StatusOr<ImportRequest> ImportFromProto(const v1::ImportRequest& request);
 v1::CaseResult CaseToProto(const CaseRecord& record);
 v1::JobEvent EventToProto(const JobEvent& event);
 v1::SampleBlob SamplesToProto(const SampleBlob& blob);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "server/rpc/records.h"
 #include "server/rpc/sample_chunks.h"
 
@@ -90,6 +91,28 @@ grpc::ServerUnaryReactor* ResultServiceImpl::List(grpc::CallbackServerContext* c
       *out->mutable_result() = CaseToProto(row.result);
     }
     return absl::OkStatus();
+  });
+  return unary.reactor();
+}
+
+grpc::ServerUnaryReactor* ResultServiceImpl::Import(grpc::CallbackServerContext* call,
+                                                    const v1::ImportRequest* request,
+                                                    v1::ImportResponse* response) {
+  const UnaryCall unary(context_, "ResultService.Import", call->DefaultReactor());
+  const auto finish = [unary, request, response](const absl::StatusOr<Job>& job) {
+    if (job.ok()) response->set_job_id(job->job_id);
+    const std::string object = job.ok()
+                                   ? absl::StrCat("job ", job->job_id)
+                                   : absl::StrCat("results of benchmark ", request->benchmark());
+    unary.FinishChange(*request, object, job.status());
+  };
+  absl::StatusOr<ImportRequest> import = ImportFromProto(*request);
+  if (!import.ok()) {
+    finish(import.status());
+    return unary.reactor();
+  }
+  context_.loop.Post([this, request, finish, import = *std::move(import)] {
+    context_.coordinator.Import(request->principal().name(), request->request_id(), import, finish);
   });
   return unary.reactor();
 }

@@ -42,6 +42,8 @@ struct FakeScript {
   v1::InfoResponse info;
   std::vector<v1::ResultRow> results;
   std::vector<v1::SampleBlob> samples;
+  v1::ImportRequest imported;
+  v1::ImportResponse import_response;
   std::function<void()> on_hold;  // called once a held stream has sent its events
 };
 
@@ -145,6 +147,12 @@ class FakeResults final : public v1::ResultService::Service {
   grpc::Status Samples(grpc::ServerContext*, const v1::SamplesRequest*,
                        grpc::ServerWriter<v1::SampleBlob>* writer) override {
     for (const v1::SampleBlob& blob : script_.samples) writer->Write(blob);
+    return grpc::Status::OK;
+  }
+  grpc::Status Import(grpc::ServerContext*, const v1::ImportRequest* request,
+                      v1::ImportResponse* response) override {
+    script_.imported = *request;
+    *response = script_.import_response;
     return grpc::Status::OK;
   }
 

@@ -32,7 +32,7 @@ class Harness {
     std::ostringstream out, err;
     Io io = {.out = out,
              .err = err,
-             .out_facts = {},
+             .out_facts = out_facts,
              .err_facts = err_facts,
              .env = env,
              .clock = clock,
@@ -50,7 +50,7 @@ class Harness {
   }
 
   EnvironmentVariables env;
-  TerminalFacts err_facts;
+  TerminalFacts out_facts, err_facts;
   FakeClock clock;
   FakeRandom random;
   FakeInterrupts interrupts;

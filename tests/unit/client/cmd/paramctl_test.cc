@@ -188,20 +188,29 @@ TEST(Completion, ForFishAndZshNamesCommandsAndFlags) {
   EXPECT_TRUE(Contains(Harness().Run({"completion", "zsh"}).out, "bashcompinit"));
 }
 
+// Flags of one command line; `bench` null for all commands but submit.
+std::vector<std::string> FlagNames(const Command& command, const BenchmarkSpec* bench) {
+  std::vector<std::string> names;
+  for (const Flag& flag : command.flags) names.push_back(flag.name);
+  for (const Flag& flag : GlobalFlags()) names.push_back(flag.name);
+  if (bench != nullptr) {
+    for (const Flag& flag : BenchmarkFlags(*bench)) names.push_back(flag.name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 TEST(Commands, HaveUniquePathsAndFlags) {
   std::vector<std::string> paths;
   for (const Command& command : AllCommands()) {
     paths.push_back(CommandLine(command.path));
-    std::vector<std::string> names;
-    for (const Flag& flag : command.flags) names.push_back(flag.name);
-    for (const Flag& flag : GlobalFlags()) names.push_back(flag.name);
-    if (command.path.front() == "submit") {
-      for (const BenchmarkSpec* bench : AllBenchmarks()) {
-        for (const Flag& flag : BenchmarkFlags(*bench)) names.push_back(flag.name);
-      }
+    std::vector<const BenchmarkSpec*> benchmarks = {nullptr};
+    if (command.path.front() == "submit") benchmarks = AllBenchmarks();
+    for (const BenchmarkSpec* bench : benchmarks) {
+      const std::vector<std::string> names = FlagNames(command, bench);
+      EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end())
+          << paths.back() << (bench == nullptr ? "" : bench->id);
     }
-    std::sort(names.begin(), names.end());
-    EXPECT_EQ(std::adjacent_find(names.begin(), names.end()), names.end()) << paths.back();
   }
   std::sort(paths.begin(), paths.end());
   EXPECT_EQ(std::adjacent_find(paths.begin(), paths.end()), paths.end());

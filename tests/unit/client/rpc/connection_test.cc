@@ -55,6 +55,14 @@ TEST(ExitCodes, AreTheDocumentedOnes) {
   EXPECT_EQ(ExitCodeOf(v1::TIMED_OUT), ExitCode::kStopped);
 }
 
+TEST(Connection, ToAnOlderCoordinatorSaysSo) {
+  FakeCoordinator fake;  // knows no Resume
+  Connection connection({fake.address(), "flag"}, Quick());
+  const absl::Status status = connection.Resume({}).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status)) << status;
+  EXPECT_NE(status.message().find("is older than this paramctl"), std::string::npos) << status;
+}
+
 TEST(Connection, ToNobodySaysWhereAndWhatToDo) {
   Connection connection({"127.0.0.1:1", "PARAM_SERVER"}, Quick());
   const absl::Status status = connection.Info().status();

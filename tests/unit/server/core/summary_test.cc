@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "proto/base/statistics.h"
+
 namespace param {
 namespace {
 

@@ -132,5 +132,61 @@ TEST_F(ResultServiceTest, ResultsAreFilteredByBenchmarkCaseAndNode) {
   EXPECT_TRUE(Results(request).empty());
 }
 
+v1::ImportRequest SmallImport() {
+  v1::ImportRequest request;
+  request.mutable_principal()->set_name("ann");
+  request.set_request_id("import-1");
+  request.set_benchmark("collective");
+  request.set_format("osu");
+  request.set_backend("cpu+mpi");
+  request.set_ranks(2);
+  request.add_nodes("hostA");
+  v1::ImportedCase* one = request.add_cases();
+  (*one->mutable_params())["size"] = "64";
+  one->set_status(v1::PASSED);
+  (*one->mutable_info())["statistic"] = "mean of 20 iterations";
+  v1::Measurement* time = one->add_measurements();
+  time->set_rank(-1);
+  time->set_metric("time");
+  time->set_unit("s");
+  time->mutable_summary()->set_n(1);
+  time->mutable_summary()->set_p50(2e-6);
+  return request;
+}
+
+TEST_F(ResultServiceTest, ImportedResultsAreAJobLikeAnyOther) {
+  const auto imported = Call(*results_, &v1::ResultService::Stub::Import, SmallImport());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const auto again = Call(*results_, &v1::ResultService::Stub::Import, SmallImport());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->job_id(), imported->job_id());
+  v1::ListResultsRequest request;
+  request.set_node("hostA");
+  const auto rows = Results(request);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].job_id(), imported->job_id());
+  EXPECT_EQ(rows[0].result().case_id(), "collective:v1:size=64");
+  EXPECT_EQ(rows[0].result().info().at("statistic"), "mean of 20 iterations");
+  v1::GetJobRequest get;
+  get.set_job_id(imported->job_id());
+  get.set_with_cases(true);
+  const auto job = Call(*jobs_, &v1::JobService::Stub::Get, get);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(job->job().state(), v1::SUCCEEDED);
+  EXPECT_EQ(job->job().spec().source(), "import:osu");
+  EXPECT_EQ(job->job().owner(), "ann");
+  EXPECT_EQ(job->cases(0).measurements(0).summary().p50(), 2e-6);
+  // Nothing goes on: watching it ends at once.
+  WatchToEnd(imported->job_id());
+}
+
+TEST_F(ResultServiceTest, ABadImportIsRejectedWithItsCase) {
+  v1::ImportRequest request = SmallImport();
+  request.mutable_cases(0)->set_status(v1::SKIPPED);
+  const auto rejected = Call(*results_, &v1::ResultService::Stub::Import, request);
+  EXPECT_EQ(rejected.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(rejected.status().message()).find("case 0: "), std::string::npos);
+}
+
 }  // namespace
 }  // namespace param
