@@ -111,12 +111,14 @@ typedef struct param_tensor {
  * stored: a [batch, m, k] or [batch, k, m] when trans_a, b [batch, k, n] or [batch, n, k],
  * c [batch, m, n]. c's dtype: i32 for i8, bf16 for f8, else that of a.
  *
- * "copy": dst = src. Tensors src, dst of equal shape and type.
- *
- * Collectives are created with the comm table, by every rank of the communicator in the same order.
- * W = its ranks, r = the own rank. Tensors are flat. Attributes: redop (string: sum, prod, min,
- * max, avg), root (int), in_place (bool, default false). all_reduce        src[N] dst[N] redop
- * in_place reduce            src[N] dst[N], written on the root only      redop root in_place
+ * "copy": dst = src. Tensors src, dst of equal shape and type. */
+
+/* clang-format off */
+/* Collectives are created with the comm table, by every rank of the communicator in the same order.
+ * W = its ranks, r = the own rank. Tensors are flat. Attributes: redop (string: sum, prod, min, max,
+ * avg), root (int), in_place (bool, default false).
+ *   all_reduce        src[N] dst[N]                                redop in_place
+ *   reduce            src[N] dst[N], written on the root only      redop root in_place
  *   broadcast         data[N]                                      root
  *   all_gather        src[n] dst[W*n]                              in_place
  *   reduce_scatter    src[W*n] dst[n]                              redop in_place
@@ -127,13 +129,15 @@ typedef struct param_tensor {
  *   reduce_scatter_v  src[sum of counts] dst[counts[r]]            counts redop in_place
  *   all_to_allv       src[sum of send_counts] dst[sum of recv_counts], blocks packed by rank
  *                                                   send_counts recv_counts (ints, W) in_place
- *   incast            src[N], read on the sources, dst[P*N], written on the root: block i is that
- * of the i-th source                root sources (ints, P of them, root is none) multicast data[N],
- * from the root to each destination   root destinations (ints) barrier           no tensors send,
- * recv        data[N]                                      peer tag (ints) In place the operands
- * overlap like this: all_reduce, reduce, all_to_all(v): dst = src; all_gather(_v) and gather: src
- * is the own slot of dst; reduce_scatter(_v) and scatter: dst is the own slot of src. gather and
- * scatter are in place on the root only. */
+ *   incast            src[N], read on the sources, dst[P*N], written on the root: block i is that of
+ *                     the i-th source                root sources (ints, P of them, root is none)
+ *   multicast         data[N], from the root to each destination   root destinations (ints)
+ *   barrier           no tensors
+ *   send, recv        data[N]                                      peer tag (ints)
+ * In place the operands overlap: all_reduce, reduce, all_to_all(v): dst = src; all_gather(_v) and
+ * gather: src is the own slot of dst; reduce_scatter(_v) and scatter: dst is the own slot of src.
+ * gather and scatter are in place on the root only. */
+/* clang-format on */
 typedef struct param_op_desc {
   const char* name;
   size_t attr_count;

@@ -19,6 +19,27 @@ void AddJson(const absl::StatusOr<std::string>& json, absl::string_view prefix,
   }
 }
 
+absl::Status CheckInjection(const MeasureOptions& measure, const Injection& injection, int ranks,
+                            std::int64_t outputs) {
+  if (!injection.armed) return absl::OkStatus();
+  if (!measure.check) {
+    return absl::InvalidArgumentError("--inject: without --check it would go unnoticed");
+  }
+  if (injection.rank >= ranks) {
+    return absl::InvalidArgumentError(absl::StrCat("--inject: rank ", injection.rank,
+                                                   " is not one of the job's ", ranks,
+                                                   " ranks (0 to ", ranks - 1, ")"));
+  }
+  if (injection.index < outputs) return absl::OkStatus();
+  if (outputs == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--inject: rank ", injection.rank, " has no output in this case"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--inject: element ", injection.index, " is not one of the ", outputs,
+      " output elements of rank ", injection.rank, " in this case (0 to ", outputs - 1, ")"));
+}
+
 CaseResult EndedBy(Agreement agreement) {
   CaseResult result;
   result.outcome = agreement.outcome;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/backend/kit.h"
 #include "agent/backend/op_desc.h"
+#include "agent/bench/case_record.h"
 #include "agent/bench/element.h"
 #include "agent/bench/verify_gemm.h"
 #include "proto/base/status.h"
@@ -15,7 +16,8 @@
 namespace param {
 namespace {
 
-constexpr std::int64_t kPiece = 1 << 19;  // elements that are filled or checked at a time
+// Elements that are filled or checked at a time: a period, so that one piece serves for all.
+constexpr std::int64_t kPiece = kPatternPeriod;
 
 absl::Status OnlyRepeats(absl::string_view what, CollectiveOp op) {
   return absl::UnimplementedError(absl::StrCat(what, " makes no difference to ",
@@ -23,9 +25,26 @@ absl::Status OnlyRepeats(absl::string_view what, CollectiveOp op) {
                                                ": this case would only repeat the one without it"));
 }
 
+bool IsDefault(const Params& params, absl::string_view name) {
+  const auto bench = FindBenchmark("collective");
+  if (!bench.ok()) return true;
+  for (const ParamSpec& spec : (*bench)->params) {
+    if (spec.name != name) continue;
+    const auto fallback = ParseValues(spec, spec.fallback);
+    const auto given = params.find(name);
+    return given == params.end() || (fallback.ok() && fallback->front() == given->second);
+  }
+  return true;
+}
+
 // Parameters that the operation does not have.
 absl::Status CheckApplies(const Params& params, CollectiveOp op) {
   if (!Reduces(op) && TextParam(params, "redop", "sum") != "sum") return OnlyRepeats("--redop", op);
+  if (op == CollectiveOp::kBarrier) {
+    for (const absl::string_view name : {"size", "dtype", "buffers"}) {
+      if (!IsDefault(params, name)) return OnlyRepeats(FlagName(name), op);
+    }
+  }
   if (!HasRoot(op) && IntParam(params, "root", 0) != 0) return OnlyRepeats("--root", op);
   if (!TakesSplit(op) && TextParam(params, "split", "even") != "even") {
     return OnlyRepeats("--split", op);
@@ -39,27 +58,13 @@ absl::Status CheckApplies(const Params& params, CollectiveOp op) {
   return absl::OkStatus();
 }
 
-absl::Status CheckInjection(const CaseContext& context, const CollectiveOrder& order) {
-  const Injection& injection = order.injection;
-  if (!injection.armed) return absl::OkStatus();
-  if (!context.measure.check) {
-    return absl::InvalidArgumentError("--inject without --check would go unnoticed");
-  }
-  if (injection.rank >= order.request.ranks) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--inject: rank ", injection.rank, " of ", order.request.ranks, " ranks"));
-  }
-  PARAM_ASSIGN_OR_RETURN(const CollectiveLayout there, LayOut(order.request, injection.rank));
+// Output elements of a rank; 0 for one that is not of the job.
+absl::StatusOr<std::int64_t> OutputsOf(const CollectiveRequest& request, int rank) {
+  if (rank >= request.ranks) return std::int64_t{0};
+  PARAM_ASSIGN_OR_RETURN(const CollectiveLayout there, LayOut(request, rank));
   std::int64_t outputs = 0;
-  for (const OutputBlock& block : OutputOf(order.request, there, injection.rank)) {
-    outputs += block.count;
-  }
-  if (injection.index >= outputs) {
-    return absl::InvalidArgumentError(absl::StrCat("--inject: index ", injection.index, " of the ",
-                                                   outputs, " output elements of rank ",
-                                                   injection.rank));
-  }
-  return absl::OkStatus();
+  for (const OutputBlock& block : OutputOf(request, there, rank)) outputs += block.count;
+  return outputs;
 }
 
 std::int64_t SumBefore(const std::vector<std::int64_t>& counts, int rank) {
@@ -101,7 +106,11 @@ absl::StatusOr<CollectiveOrder> OrderOf(const CaseContext& context) {
   PARAM_ASSIGN_OR_RETURN(order.fill, FillFromName(context.measure.fill));
   PARAM_ASSIGN_OR_RETURN(order.injection, ParseInjection(context.measure.inject));
   PARAM_RETURN_IF_ERROR(LayOut(order.request, context.team.rank()).status());
-  PARAM_RETURN_IF_ERROR(CheckInjection(context, order));
+  PARAM_ASSIGN_OR_RETURN(const std::int64_t outputs,
+                         OutputsOf(order.request, order.injection.rank));
+  PARAM_RETURN_IF_ERROR(
+      CheckInjection(context.measure, order.injection, context.team.size(), outputs));
+  if (context.measure.check) PARAM_RETURN_IF_ERROR(order.pattern.CanCheck());
   if (order.inflight > 1 && context.measure.mode != "pipelined") {
     return absl::InvalidArgumentError(
         absl::StrCat("--inflight ", order.inflight,
@@ -213,6 +222,12 @@ absl::Span<const param_operand> CollectiveCase::operands(const Set& set) const {
   return {set.operands.data(), one_buffer() ? std::size_t{1} : std::size_t{2}};
 }
 
+bool CollectiveCase::idle() const {
+  if (!TakesPeers(order_.request.op) || context_.team.rank() == order_.request.root) return false;
+  return std::find(layout_.peers.begin(), layout_.peers.end(), context_.team.rank()) ==
+         layout_.peers.end();
+}
+
 absl::Status CollectiveCase::Meet() {
   if (!barrier_) return absl::OkStatus();
   return barrier_.Enqueue(stream_, {}, nullptr);
@@ -248,15 +263,18 @@ absl::Status CollectiveCase::FillSet(Set& set, bool pattern) {
   std::vector<char> piece(static_cast<std::size_t>(std::min(kPiece, layout_.src)) * element());
   const param_operand& src = set.operands[0];
   Buffer& buffer = src.buffer == set.a.get() ? set.a : set.b;
-  if (!pattern && layout_.src > 0) {
-    // One piece, over and over: the time is being taken, nobody compares.
+  // One piece, over and over: the pattern repeats after it, and of what is only timed nobody asks.
+  const std::int64_t fresh = std::min(kPiece, layout_.src);
+  if (pattern) {
+    FillPattern(order_.pattern, rank, 0, fresh, piece.data());
+  } else if (layout_.src > 0) {
     FillElements(order_.fill, order_.pattern.dtype,
                  DeriveSeed(order_.request.seed, static_cast<std::uint64_t>(rank)), piece.data(),
-                 piece.size() / element());
+                 static_cast<std::size_t>(fresh));
   }
   for (std::int64_t at = 0; at < layout_.src; at += kPiece) {
     const std::int64_t count = std::min(kPiece, layout_.src - at);
-    if (pattern) FillPattern(order_.pattern, rank, at, count, piece.data());
+
     PARAM_RETURN_IF_ERROR(buffer.Write(src.offset + static_cast<std::size_t>(at) * element(),
                                        piece.data(), static_cast<std::size_t>(count) * element()));
   }
@@ -320,8 +338,9 @@ absl::StatusOr<std::string> CollectiveCase::Check(std::int64_t* checked) {
     PARAM_RETURN_IF_ERROR(PoisonOutput(set));
     const bool gives = !one_buffer() || context_.team.rank() == order_.request.root;
     if (gives) PARAM_RETURN_IF_ERROR(FillSet(set, /*pattern=*/true), "filling");
-    const Buffer* const workspace = workspaces_[i] ? &workspaces_[i] : nullptr;
-    PARAM_RETURN_IF_ERROR(set.op.Enqueue(stream_, operands(set), workspace));
+    next_ = i;  // by the way that is timed: with --inflight through a request
+    PARAM_RETURN_IF_ERROR(Enqueue());
+    PARAM_RETURN_IF_ERROR(Drain());
     PARAM_RETURN_IF_ERROR(stream_.Synchronize());
     PARAM_RETURN_IF_ERROR(context_.comm->AsyncError());
     if (i == 0 && order_.injection.armed && order_.injection.rank == context_.team.rank()) {

@@ -54,6 +54,9 @@ class CollectiveCase final : public Operation {
 
   absl::Status Meet() override;
   absl::Status Enqueue() override;
+  // A rank that is no peer of incast or multicast.
+  bool idle() const override;
+  bool together() const override { return true; }
   // Waits for what --inflight left under way.
   absl::Status Drain();
 
@@ -95,12 +98,17 @@ class CollectiveCase final : public Operation {
   std::size_t next_ = 0;
 };
 
-// A timer whose end waits for what the case left under way.
+// A timer whose end waits for what the case left under way. A case that waits in between must not
+// wait for a stream that is held: with `in_flight` nothing is.
 class DrainingTimer final : public Timer {
  public:
-  DrainingTimer(Timer& timer, CollectiveCase& drained) : timer_(timer), case_(drained) {}
+  DrainingTimer(Timer& timer, CollectiveCase& drained, bool in_flight)
+      : timer_(timer), case_(drained), in_flight_(in_flight) {}
   absl::StatusOr<std::uint64_t> FlushCache() override { return timer_.FlushCache(); }
-  absl::Status Begin() override { return timer_.Begin(); }
+  absl::Status Begin() override {
+    PARAM_RETURN_IF_ERROR(timer_.Begin());
+    return in_flight_ ? timer_.LetGo() : absl::OkStatus();
+  }
   absl::Status LetGo() override { return timer_.LetGo(); }
   absl::StatusOr<double> End() override {
     PARAM_RETURN_IF_ERROR(case_.Drain());
@@ -110,6 +118,7 @@ class DrainingTimer final : public Timer {
  private:
   Timer& timer_;
   CollectiveCase& case_;
+  const bool in_flight_;
 };
 
 }  // namespace param

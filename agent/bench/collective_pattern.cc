@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+
 #include "agent/backend/kit.h"
 #include "agent/bench/element.h"
+#include "proto/base/text.h"
 
 namespace param {
 namespace {
@@ -36,7 +37,7 @@ std::int64_t LargestExact(param_dtype dtype) {
       return 2147483647;
     case PARAM_DTYPE_I64:
     case PARAM_DTYPE_F64:
-      return std::int64_t{1} << 53;  // what a double on the host can compare
+      return std::int64_t{1} << 52;  // far enough below what a double on the host tells apart
     case PARAM_DTYPE_F32:
       return std::int64_t{1} << 24;
     case PARAM_DTYPE_F16:
@@ -85,14 +86,13 @@ struct AvgParts {
 };
 
 AvgParts AvgOf(const CollectivePattern& p, std::int64_t index) {
-  const std::int64_t room = LargestExact(p.dtype) / (std::int64_t{2} * p.ranks);
-  const std::int64_t limit = std::min<std::int64_t>(room, 500);
+  // Positive, so that nothing cancels: the errors of a library that scales first stay relative.
+  const std::int64_t room = 2 * LargestExact(p.dtype) / (std::int64_t{2} * p.ranks + 1);
+  const std::int64_t limit = std::clamp<std::int64_t>(room, 1, 500);
   const std::uint64_t bits = Hash(p.seed, -3, index);
   AvgParts parts;
-  parts.common = Uniform(bits, limit, IsUnsigned(p.dtype));
-  // Unsigned ranks cannot give more than they have.
-  const double most = IsUnsigned(p.dtype) ? parts.common : static_cast<double>(limit);
-  parts.moved = std::floor(most * static_cast<double>(bits >> 40 & 0xff) / 255);
+  parts.common = 1 + Uniform(bits, limit - 1, /*is_unsigned=*/true);
+  parts.moved = std::floor(parts.common / 2 * static_cast<double>(bits >> 40 & 0xff) / 255);
   parts.giver = static_cast<int>((bits >> 12) % static_cast<std::uint64_t>(p.ranks));
   parts.taker = (parts.giver + 1) % p.ranks;
   return parts;
@@ -188,7 +188,14 @@ double CollectivePattern::Combined(std::int64_t index) const {
 
 double CollectivePattern::Tolerance(double expected) const {
   if (redop != Redop::kAvg || TraitsOf(dtype).integer) return 0;
-  return 4 * TraitsOf(dtype).unit_roundoff * std::fabs(expected);  // two units in the last place
+  return 2 * (ranks + 2) * TraitsOf(dtype).unit_roundoff * std::fabs(expected);
+}
+
+absl::Status CollectivePattern::CanCheck() const {
+  if (redop != Redop::kAvg || ranks <= LargestExact(dtype)) return absl::OkStatus();
+  return absl::UnimplementedError(absl::StrCat(
+      "avg of ", kit::DtypeName(dtype), " over ", ranks,
+      " ranks overflows the type while it adds, so it cannot be checked; --no-check times it"));
 }
 
 std::vector<OutputBlock> OutputOf(const CollectiveRequest& request, const CollectiveLayout& layout,
@@ -201,8 +208,13 @@ std::vector<OutputBlock> OutputOf(const CollectiveRequest& request, const Collec
     case CollectiveOp::kReduce:
       if (!at_root) return {};
       return {{0, layout.dst, -1, 0}};
-    case CollectiveOp::kBroadcast:
     case CollectiveOp::kMulticast:
+      if (!at_root &&
+          std::find(layout.peers.begin(), layout.peers.end(), rank) == layout.peers.end()) {
+        return {};
+      }
+      [[fallthrough]];
+    case CollectiveOp::kBroadcast:
       return {{0, layout.dst, request.root, 0}};
     case CollectiveOp::kReduceScatter:
       return {{0, layout.dst, -1, layout.dst * rank}};
@@ -261,7 +273,8 @@ void OutputChecker::CheckBlock(const OutputBlock& block, const void* elements, s
     ++checked_;
     if (std::fabs(got - expected) <= pattern_.Tolerance(expected)) continue;
     if (++wrong_ > 1) continue;
-    problem_ = absl::StrFormat("index %d: expected %.9g, got %.9g", i, expected, got);
+    problem_ = absl::StrCat("index ", i, ": expected ", FormatDouble(expected), ", got ",
+                            FormatDouble(got));
   }
 }
 

@@ -6,7 +6,7 @@
 // result is exact in the element type whatever the order of the operations:
 //   sum   integers so small that no partial sum leaves the range in which the type counts exactly;
 //         with more ranks than that, only some contribute for one index
-//   avg   a number c(i) on every rank, with something added on one rank and taken away on another
+//   avg   a positive number c(i) on every rank, with up to half of it given by one rank to another
 //   prod  2 or 3 (or their negative) on one rank, 1 or -1 on the others
 //   min, max, and all that only moves data: any integers the type counts exactly
 // Values repeat over indices with a long prime period, so that large buffers fill and check fast.
@@ -37,8 +37,11 @@ struct CollectivePattern {
   double Input(int rank, std::int64_t index) const;
   // What the inputs of all ranks at that index combine to.
   double Combined(std::int64_t index) const;
-  // How far an output may be from `expected`: 0, but for the avg of floats.
+  // How far an output may be from `expected`: 0, but for the avg of floats, where a library may
+  // scale each input before it adds: a rounding error for each rank and two more.
   double Tolerance(double expected) const;
+  // UNIMPLEMENTED for what no library can do exactly: the avg of more ranks than the type counts.
+  absl::Status CanCheck() const;
 };
 
 // A stretch of a rank's output, and where it comes from.

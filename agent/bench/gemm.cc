@@ -86,21 +86,8 @@ absl::StatusOr<Request> RequestOf(const CaseContext& context) {
   PARAM_ASSIGN_OR_RETURN(request.library, Get<std::string>(context.params, "library"));
   PARAM_ASSIGN_OR_RETURN(request.fill, FillFromName(context.measure.fill));
   PARAM_ASSIGN_OR_RETURN(request.injection, ParseInjection(context.measure.inject));
-  if (!request.injection.armed) return request;
-  if (!context.measure.check) {
-    return absl::InvalidArgumentError("--inject: without --check it would go unnoticed");
-  }
-  if (request.injection.rank >= context.team.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("--inject: rank ", request.injection.rank,
-                                                   " is not one of the job's ", context.team.size(),
-                                                   " ranks (0 to ", context.team.size() - 1, ")"));
-  }
-  if (request.injection.index >= request.shape.c_elements()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--inject: element ", request.injection.index, " is not one of this case's ",
-                     request.shape.c_elements(), " output elements (0 to ",
-                     request.shape.c_elements() - 1, ")"));
-  }
+  PARAM_RETURN_IF_ERROR(CheckInjection(context.measure, request.injection, context.team.size(),
+                                       request.shape.c_elements()));
   return request;
 }
 

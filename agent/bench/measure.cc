@@ -41,17 +41,18 @@ std::int64_t ToCount(double value, std::int64_t low, std::int64_t high) {
 // to combine, the careful one. Doubles, so that the bytes on the wire are an array.
 struct Standing {
   double slowest_s = 0;  // wall time per sample: the largest
-  double fastest_s = 0;  // measured time per iteration: the smallest
-  double timed_s = 0;    // measured time: the smallest
+  double fastest_s = 0;  // measured time per iteration: the smallest; of a team's one: the largest
+  double timed_s = 0;    // measured time: the same
   double wall_s = 0;     // wall time of sampling: the largest
   double quiet = 0;      // 1: noise below the limit, on all
   double calm = 0;       // 1: quiet or settled, on all
   double cancelled = 0;  // 1: the job is cancelled, on any
 
-  void Combine(const Standing& other) {
+  void Combine(const Standing& other, bool together) {
     slowest_s = std::max(slowest_s, other.slowest_s);
-    fastest_s = std::min(fastest_s, other.fastest_s);
-    timed_s = std::min(timed_s, other.timed_s);
+    fastest_s =
+        together ? std::max(fastest_s, other.fastest_s) : std::min(fastest_s, other.fastest_s);
+    timed_s = together ? std::max(timed_s, other.timed_s) : std::min(timed_s, other.timed_s);
     wall_s = std::max(wall_s, other.wall_s);
     quiet = std::min(quiet, other.quiet);
     calm = std::min(calm, other.calm);
@@ -232,10 +233,10 @@ class Loop {
   }
 
   // What changes nothing when it is combined with others.
-  static Standing Neutral(const Standing& mine) {
+  Standing Neutral(const Standing& mine) const {
     Standing neutral;
-    neutral.fastest_s = std::numeric_limits<double>::infinity();
-    neutral.timed_s = std::numeric_limits<double>::infinity();
+    neutral.fastest_s = neutral.timed_s =
+        operation_.together() ? 0 : std::numeric_limits<double>::infinity();
     neutral.quiet = neutral.calm = 1;
     neutral.cancelled = mine.cancelled;
     return neutral;
@@ -257,7 +258,7 @@ class Loop {
                                                   ", where it stands"));
         }
         std::memcpy(&other, ranks[rank].data(), sizeof(other));
-        all_.Combine(other);
+        all_.Combine(other, operation_.together());
       }
     }
     if (all_.cancelled > 0) return absl::CancelledError("the job was cancelled");

@@ -35,6 +35,9 @@ class Operation {
   // it times means nothing, decides nothing, and is not reported. The same for the whole
   // measurement.
   virtual bool idle() const { return false; }
+  // True where an iteration is one of all ranks and ends with the last: the slowest rank's times
+  // decide. Else each rank must get its own time in. The same for the whole measurement.
+  virtual bool together() const { return false; }
 };
 
 // What tells the time of work: events of a device (device_timer.h), scripted in tests.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/backend/op_desc.h"
+#include "agent/bench/case_record.h"
 #include "agent/bench/verify_gemm.h"
 #include "proto/base/status.h"
 #include "proto/catalog/collective_math.h"
@@ -74,6 +75,18 @@ std::optional<RankPair> PairOf(const std::vector<RankPair>& pairs, int rank) {
   return std::nullopt;
 }
 
+bool Tells(P2pTest test, const RankPair& pair, int rank) {
+  if (test == P2pTest::kBi) return rank == pair.source || rank == pair.destination;
+  return rank == (test == P2pTest::kPing ? pair.destination : pair.source);
+}
+
+std::int64_t ReceivedBy(const P2pOrder& order, int rank) {
+  const std::optional<RankPair> pair = PairOf(order.pairs, rank);
+  if (!pair.has_value()) return 0;
+  const bool one_way = order.test == P2pTest::kPing || order.test == P2pTest::kUni;
+  return order.matrix || !one_way || pair->destination == rank ? order.size : 0;
+}
+
 absl::StatusOr<P2pOrder> P2pOrderOf(const CaseContext& context) {
   const Params& params = context.params;
   P2pOrder order;
@@ -90,6 +103,9 @@ absl::StatusOr<P2pOrder> P2pOrderOf(const CaseContext& context) {
   order.barrier = BoolParam(params, "barrier", true);
   PARAM_ASSIGN_OR_RETURN(order.fill, FillFromName(context.measure.fill));
   PARAM_ASSIGN_OR_RETURN(order.injection, ParseInjection(context.measure.inject));
+  if (order.matrix && context.measure.mode == "pipelined") {
+    return absl::UnimplementedError("--mode pipelined: the matrix takes one iteration at a time");
+  }
   if (order.matrix) {
     if (TextParam(params, "test", "ping_pong") != "ping_pong") {
       return absl::UnimplementedError(
@@ -104,20 +120,8 @@ absl::StatusOr<P2pOrder> P2pOrderOf(const CaseContext& context) {
   } else {
     PARAM_ASSIGN_OR_RETURN(order.pairs, PairsOf(params, pattern == "pairwise", order.ranks));
   }
-  const Injection& injection = order.injection;
-  if (!injection.armed) return order;
-  if (!context.measure.check) {
-    return absl::InvalidArgumentError("--inject without --check would go unnoticed");
-  }
-  const auto pair = PairOf(order.pairs, injection.rank);
-  const bool one_way = order.test == P2pTest::kPing || order.test == P2pTest::kUni;
-  const bool receives =
-      pair.has_value() && (order.matrix || !one_way || pair->destination == injection.rank);
-  if (!receives || injection.index >= order.size) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--inject: rank ", injection.rank, receives ? " receives only " : " receives none of the ",
-        order.size, " bytes; index ", injection.index));
-  }
+  PARAM_RETURN_IF_ERROR(CheckInjection(context.measure, order.injection, order.ranks,
+                                       ReceivedBy(order, order.injection.rank)));
   return order;
 }
 

@@ -43,6 +43,13 @@ absl::StatusOr<P2pOrder> P2pOrderOf(const CaseContext& context);
 // The pair that `rank` belongs to, if any.
 std::optional<RankPair> PairOf(const std::vector<RankPair>& pairs, int rank);
 
+// Whether `rank` is the end of `pair` whose time tells: of ping the receiver, to whom the message
+// has come; of ping_pong and uni the source, which hears of its end; of bi both.
+bool Tells(P2pTest test, const RankPair& pair, int rank);
+
+// Output bytes that `rank` can check in one iteration.
+std::int64_t ReceivedBy(const P2pOrder& order, int rank);
+
 // What one rank sends and receives with one peer. Steps as in CollectiveCase: CreateOps may be
 // refused, Allocate costs memory; the rest is collective over the pair.
 class P2pLink {
@@ -61,8 +68,6 @@ class P2pLink {
   // Runs once and compares what came in; "" or what is wrong.
   absl::StatusOr<std::string> Check(std::int64_t* checked);
 
-  // Iterations count as this many messages in one direction.
-  std::int64_t messages() const { return windowed() ? order_.window : 1; }
   absl::StatusOr<std::string> Info() const;
 
  private:

@@ -19,17 +19,13 @@ namespace {
 constexpr double kLargestSize = 1099511627776;  // 1 TiB
 constexpr double kLargestRank = 65535;
 
-constexpr absl::string_view kOps[] = {
-    "all_reduce", "all_gather",  "all_gather_v", "reduce_scatter", "reduce_scatter_v",
-    "all_to_all", "all_to_allv", "broadcast",    "reduce",         "gather",
-    "scatter",    "incast",      "multicast",    "barrier"};
 constexpr absl::string_view kDtypes[] = {"i8",   "u8",  "i32", "i64",    "f16",
                                          "bf16", "f32", "f64", "f8e4m3", "f8e5m2"};
 constexpr absl::string_view kRedops[] = {"sum", "prod", "min", "max", "avg"};
-constexpr absl::string_view kSplits[] = {"even", "zipf", "hot", "zero_rows", "zero_next"};
 
 constexpr ParamSpec kParams[] = {
-    {"op", ParamType::kChoice, ParamRole::kCase, "all_reduce", 0, 0, kOps, "the operation"},
+    {"op", ParamType::kChoice, ParamRole::kCase, "all_reduce", 0, 0, kCollectiveOpNames,
+     "the operation"},
     {"size",
      ParamType::kBytes,
      ParamRole::kCase,
@@ -57,7 +53,7 @@ constexpr ParamSpec kParams[] = {
      0,
      {},
      "the result lies where the input lies"},
-    {"split", ParamType::kChoice, ParamRole::kCase, "even", 0, 0, kSplits,
+    {"split", ParamType::kChoice, ParamRole::kCase, "even", 0, 0, kSplitNames,
      "how all_gather_v, reduce_scatter_v and all_to_allv deal out their elements"},
     {"peers",
      ParamType::kString,
@@ -117,8 +113,8 @@ elements fails its case.
 
 **Formulas.** algbw = bytes / time, where bytes is `bytes_total`: S rounded as above; for all_to_allv the most
 that any rank sends or receives; for incast and multicast all messages together. busbw = algbw * F, with
-W ranks: F = 2 (W-1) / W for all_reduce, (W-1) / W for all_gather, reduce_scatter, all_to_all, gather,
-scatter and their uneven forms, 1 for broadcast, reduce, incast and multicast (nccl-tests, PERFORMANCE.md).
+W ranks: F = 2 (W-1) / W for all_reduce, (W-1) / W for all_gather, reduce_scatter, all_to_all, gather
+and scatter, for uneven shares the part of the bytes that leaves or reaches the busiest rank, 1 for broadcast, reduce, incast and multicast (nccl-tests, PERFORMANCE.md).
 It is the rate that an algorithm of messages between pairs needs at least on each link; it is never
 clamped, so where the network itself reduces it can pass the rate of the link.
 
@@ -128,14 +124,16 @@ second rank; `zero_next`, nothing to the rank after the sender (PARAM's --includ
 which share is drawn from `seed`.
 
 **Verification.** Before the time is taken, every rank's input is filled with numbers that depend on its rank
-and on the index, chosen so that their sum, product or average is exact in any order, and each output
-element is compared bit by bit with what it must be (large results: the edges of every block and a
-sample of four million elements). avg of floats may differ by two units in the last place, since libraries
-may scale before they add. A failed check makes the case WRONG, with rank, index, expected and got.
+and on the index, chosen so that their sum, product or average is exact in any order, and every output
+element is compared with what it must be exactly. Only avg of floats may differ by W + 2 rounding errors,
+since libraries may scale before they add. With `--inflight` the check goes through requests too. A failed
+check makes the case WRONG, with rank, index, expected and got. In place, the timed iterations work on what
+the last one left, so floats may have grown to infinity.
 
 **One buffer.** broadcast and multicast work on one buffer; `in_place` does not apply and makes their case
 SKIPPED, as it does for incast and barrier. So does a `redop` other than sum, a `root` other than 0,
-a `split` other than even or `peers` other than all with an operation that has none: such cases would only repeat another.
+a `split` other than even or `peers` other than all with an operation that has none, and a size or type of
+barrier: such cases would only repeat another.
 )";
 
 double ScalarOr(const Scalars& scalars, absl::string_view name) {
@@ -168,9 +166,12 @@ absl::StatusOr<Footprint> CollectiveFootprint(const Params& params, int ranks) {
   const std::int64_t size = IntParam(params, "size", 0);
   const std::int64_t sets =
       std::max(IntParam(params, "buffers", 1), IntParam(params, "inflight", 1));
-  const bool incast = TextParam(params, "op", "") == "incast";
+  const auto op = CollectiveOpFromName(TextParam(params, "op", ""));
+  // Source, destination, and what a library that composes the operation needs besides. With uneven
+  // shares one rank may get nearly everything, as the root of incast does.
+  const bool gathers = op == CollectiveOp::kIncast || TextParam(params, "split", "even") != "even";
   std::int64_t bytes = 0;
-  if (__builtin_mul_overflow(size, incast ? std::int64_t{ranks} + 1 : 2, &bytes) ||
+  if (__builtin_mul_overflow(size, gathers ? std::int64_t{ranks} + 2 : 3, &bytes) ||
       __builtin_mul_overflow(bytes, sets, &bytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat("--size ", size, " with ", sets, " sets of buffers is more than 2^63 bytes"));

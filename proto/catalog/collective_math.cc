@@ -13,12 +13,6 @@
 namespace param {
 namespace {
 
-constexpr absl::string_view kOpNames[] = {
-    "all_reduce", "all_gather",  "all_gather_v", "reduce_scatter", "reduce_scatter_v",
-    "all_to_all", "all_to_allv", "broadcast",    "reduce",         "gather",
-    "scatter",    "incast",      "multicast",    "barrier"};
-constexpr absl::string_view kSplitNames[] = {"even", "zipf", "hot", "zero_rows", "zero_next"};
-
 template <typename Enum>
 std::optional<Enum> FromName(absl::Span<const absl::string_view> names, absl::string_view name) {
   const auto it = std::find(names.begin(), names.end(), name);
@@ -109,10 +103,12 @@ std::int64_t Sum(const std::vector<std::int64_t>& counts) {
 void LayOutAllToAllV(const CollectiveRequest& request, int rank, std::int64_t total,
                      CollectiveLayout* out) {
   std::vector<std::int64_t> received(static_cast<std::size_t>(request.ranks), 0);
+  std::vector<std::int64_t> kept(received.size(), 0);
   for (int row = 0; row < request.ranks; ++row) {
     const std::vector<std::int64_t> sent =
         DealOut(request.split, total, request.ranks, row, request.seed);
     for (std::size_t to = 0; to < sent.size(); ++to) received[to] += sent[to];
+    kept[static_cast<std::size_t>(row)] = sent[static_cast<std::size_t>(row)];
     out->recv_counts.push_back(sent[static_cast<std::size_t>(rank)]);
     if (row == rank) out->send_counts = sent;
   }
@@ -121,6 +117,12 @@ void LayOutAllToAllV(const CollectiveRequest& request, int rank, std::int64_t to
   out->bytes =
       std::max(total, *std::max_element(received.begin(), received.end())) * request.element_bytes;
   out->bytes_per_rank = total / request.ranks * request.element_bytes;
+  std::int64_t busiest = 0;
+  for (std::size_t r = 0; r < kept.size(); ++r) {
+    busiest = std::max(busiest, std::max(total, received[r]) - kept[r]);
+  }
+  out->bus_factor =
+      static_cast<double>(busiest * request.element_bytes) / static_cast<double>(out->bytes);
 }
 
 void LayOutPeers(const CollectiveRequest& request, std::int64_t total, CollectiveLayout* out) {
@@ -139,15 +141,13 @@ void LayOutPeers(const CollectiveRequest& request, std::int64_t total, Collectiv
 
 }  // namespace
 
-absl::Span<const absl::string_view> CollectiveOpNames() { return kOpNames; }
-
-absl::string_view CollectiveOpName(CollectiveOp op) { return kOpNames[static_cast<int>(op)]; }
-
-std::optional<CollectiveOp> CollectiveOpFromName(absl::string_view name) {
-  return FromName<CollectiveOp>(kOpNames, name);
+absl::string_view CollectiveOpName(CollectiveOp op) {
+  return kCollectiveOpNames[static_cast<int>(op)];
 }
 
-absl::Span<const absl::string_view> SplitNames() { return kSplitNames; }
+std::optional<CollectiveOp> CollectiveOpFromName(absl::string_view name) {
+  return FromName<CollectiveOp>(kCollectiveOpNames, name);
+}
 
 std::optional<Split> SplitFromName(absl::string_view name) {
   return FromName<Split>(kSplitNames, name);
@@ -246,6 +246,11 @@ absl::StatusOr<CollectiveLayout> LayOut(const CollectiveRequest& request, int ra
   CollectiveLayout out;
   if (request.op == CollectiveOp::kBarrier) return out;
   PARAM_RETURN_IF_ERROR(CheckSize(request));
+  if (TakesPeers(request.op) && request.peers == std::vector<int>{request.root}) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--peers names only the root, rank ", request.root, ": nobody is left"));
+  }
+  out.bus_factor = BusFactor(request.op, request.ranks);
   const std::int64_t total = request.size / request.element_bytes;
   const std::int64_t share = total / request.ranks;
   const auto whole = [&](std::int64_t src, std::int64_t dst) {
@@ -281,6 +286,9 @@ absl::StatusOr<CollectiveLayout> LayOut(const CollectiveRequest& request, int ra
       out.dst = gathers ? total : mine;
       out.bytes = total * request.element_bytes;
       out.bytes_per_rank = share * request.element_bytes;
+      // Whoever has the smallest share needs the most from the others.
+      const std::int64_t least = *std::min_element(out.counts.begin(), out.counts.end());
+      out.bus_factor = static_cast<double>(total - least) / static_cast<double>(total);
       break;
     }
     case CollectiveOp::kAllToAllV:

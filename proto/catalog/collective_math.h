@@ -16,6 +16,12 @@
 
 namespace param {
 
+// The operations, as users and comm backends call them, in the order of CollectiveOp.
+inline constexpr absl::string_view kCollectiveOpNames[] = {
+    "all_reduce", "all_gather",  "all_gather_v", "reduce_scatter", "reduce_scatter_v",
+    "all_to_all", "all_to_allv", "broadcast",    "reduce",         "gather",
+    "scatter",    "incast",      "multicast",    "barrier"};
+
 enum class CollectiveOp {
   kAllReduce,
   kAllGather,
@@ -33,8 +39,6 @@ enum class CollectiveOp {
   kBarrier,
 };
 
-// "all_reduce", ..., in the order of the enum; also the names of the operations of a comm backend.
-absl::Span<const absl::string_view> CollectiveOpNames();
 absl::string_view CollectiveOpName(CollectiveOp op);
 std::optional<CollectiveOp> CollectiveOpFromName(absl::string_view name);
 
@@ -62,8 +66,8 @@ enum class Split {
   // what is left over too.
   kZeroNext,
 };
-absl::Span<const absl::string_view>
-SplitNames();  // "even", "zipf", "hot", "zero_rows", "zero_next"
+inline constexpr absl::string_view kSplitNames[] = {"even", "zipf", "hot", "zero_rows",
+                                                    "zero_next"};
 std::optional<Split> SplitFromName(absl::string_view name);
 
 // `total` elements dealt out to `ranks`; the shares add up to it exactly. `row`, the sender, varies
@@ -98,11 +102,14 @@ struct CollectiveLayout {
   // most that a rank sends or receives. incast, multicast: all messages together.
   std::int64_t bytes = 0;
   std::int64_t bytes_per_rank = 0;  // a rank's share where S is shared out, else S
+  // busbw / algbw: BusFactor(), or with uneven shares the bytes that leave or reach the busiest
+  // rank over `bytes`, which is the same where shares are even.
+  double bus_factor = 0;
 };
 
-// Errors: INVALID_ARGUMENT for a root or peer out of range, a size that is no whole number of
-// elements, one rank alone; UNIMPLEMENTED, so that the rest of a sweep goes on, for a size of less
-// than one element per share.
+// Errors: INVALID_ARGUMENT when nobody is left among the peers, for a root or peer out of range, a
+// size that is no whole number of elements, one rank alone; UNIMPLEMENTED, so that the rest of a
+// sweep goes on, for a size of less than one element per share.
 absl::StatusOr<CollectiveLayout> LayOut(const CollectiveRequest& request, int rank);
 
 // busbw / algbw (nccl-tests, doc/PERFORMANCE.md): 2 (W - 1) / W for all_reduce; (W - 1) / W for

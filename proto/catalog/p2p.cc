@@ -67,25 +67,30 @@ constexpr absl::string_view kExamples[] = {
 
 constexpr absl::string_view kDescription = R"(
 Pairs of ranks exchange messages through the communication backend, as in PARAM's pt2pt and OSU's
-point-to-point tests. Ranks that are in no pair only take part in the barriers and report nothing.
+point-to-point tests. Of a pair the end reports that can tell; the other ranks only take part in the
+barriers and report nothing.
 
 **Tests.** In one iteration
-`ping` sends one message; a sample is the time until the send, or on the other side the receive, is over.
-`ping_pong` sends it there and back; a sample is the whole round trip, and `latency` is half of it.
+`ping` sends one message; a sample is the receiver's time, from the barrier until it has come.
+`ping_pong` sends it there and back; a sample is the source's time, the whole round trip, and `latency` is half
+of it.
 `uni` has `window` messages under way in one direction, answered by one short message; a sample is the
-time divided by `window`.
-`bi` has `window` messages under way in each direction; a sample is the time divided by `window`.
+source's time until the answer, divided by `window`.
+`bi` has `window` messages under way in each direction; a sample is the time divided by `window`, of both
+ends.
 
 **Patterns.** `one2one` is one pair; `pairwise` runs the i-th source with the i-th destination, all pairs at
 once; `matrix` takes every ordered pair in turn while the others wait, and reports for each, with labels
-`src` and `dst`, `pair_latency` of a ping-pong and `pair_bandwidth` of `uni`; `test` does not apply to it.
+`src` and `dst`, `pair_latency` of a ping-pong and `pair_bandwidth` of `uni`; `test` does not apply to it. A pair
+takes 100 iterations of each, or as many as fit into half of `--max-time`, or `--iters`; the noise rules do not
+apply.
 
 **Formulas.** bandwidth = size / time for ping and uni, 2 * size / time for bi (both directions), size / latency for
 ping_pong; rate = 1 / time messages per second for uni, 2 / time for bi. The case pools the pairs; the
 total of a pairwise run is the sum over its sources.
 
-**Verification.** Before the time is taken, every message of one iteration carries numbers that depend on its
-sender and on the index, and each receiver compares them. A failed check makes the case WRONG.
+**Verification.** Before the time is taken, the messages of one iteration carry numbers that depend on their
+sender and on the index, and each receiver compares what lies in its buffer after the last. A failed check makes the case WRONG.
 )";
 
 double Size(const Params& params) { return static_cast<double>(IntParam(params, "size", 0)); }

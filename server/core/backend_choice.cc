@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<BackendPair>> BackendPairs(const std::string& text, b
       const bool fits =
           std::all_of(request.comm.begin(), request.comm.end(), [&](const std::string& comm) {
             return std::any_of(fleet.begin(), fleet.end(), [&](const Inventory* node) {
-              return WhyNotTogether(*node, comm, device).empty();
+              return Find(*node, comm) != nullptr && WhyNotTogether(*node, comm, device).empty();
             });
           });
       if (fits || !any_device) pairs.push_back({device, request.comm});

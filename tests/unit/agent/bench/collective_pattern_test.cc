@@ -42,6 +42,7 @@ TEST(CollectivePattern, IsExactInEveryTypeAndOrder) {
             ASSERT_TRUE(kit::Reduce(kit_redop, dtype, all.data(), next.data(), kCount));
           }
           if (redop == Redop::kAvg) kit::FinishAvg(dtype, all.data(), kCount, ranks);
+          if (!pattern.CanCheck().ok()) continue;
           OutputChecker checker(pattern, {{0, kCount, -1, 0}});
           checker.Check(all.data(), 0, kCount);
           EXPECT_EQ(checker.problem(), "")
@@ -50,6 +51,49 @@ TEST(CollectivePattern, IsExactInEveryTypeAndOrder) {
         }
       }
     }
+  }
+}
+
+// As NCCL does it for floats: each input is scaled by 1 / W first, and rounded.
+TEST(CollectivePattern, TakesTheAverageOfALibraryThatScalesFirst) {
+  constexpr std::int64_t kCount = 3000;
+  for (const int ranks : {2, 3, 5, 6, 7, 8}) {
+    for (const param_dtype dtype : {PARAM_DTYPE_F16, PARAM_DTYPE_BF16, PARAM_DTYPE_F32}) {
+      const CollectivePattern pattern = {dtype, Redop::kAvg, ranks, 7};
+      std::vector<char> sum(static_cast<std::size_t>(kCount) * kit::DtypeSize(dtype));
+      for (int rank = 0; rank < ranks; ++rank) {
+        for (std::size_t i = 0; i < kCount; ++i) {
+          double scaled = 0;
+          char element[8];
+          StoreElement(dtype, element, 0,
+                       pattern.Input(rank, static_cast<std::int64_t>(i)) / ranks);
+          scaled = LoadElement(dtype, element, 0);
+          StoreElement(dtype, sum.data(), i, LoadElement(dtype, sum.data(), i) + scaled);
+        }
+      }
+      OutputChecker checker(pattern, {{0, kCount, -1, 0}});
+      checker.Check(sum.data(), 0, kCount);
+      EXPECT_EQ(checker.problem(), "") << kit::DtypeName(dtype) << " on " << ranks;
+      OutputChecker shifted(pattern, {{0, kCount - 1, -1, 1}});
+      shifted.Check(sum.data(), 0, kCount - 1);
+      EXPECT_GT(shifted.wrong(), kCount / 3) << kit::DtypeName(dtype) << " on " << ranks;
+    }
+  }
+}
+
+TEST(CollectivePattern, SaysWhatItCannotCheck) {
+  EXPECT_TRUE((CollectivePattern{PARAM_DTYPE_I8, Redop::kAvg, 127, 0}).CanCheck().ok());
+  EXPECT_EQ((CollectivePattern{PARAM_DTYPE_I8, Redop::kAvg, 128, 0}).CanCheck().code(),
+            absl::StatusCode::kUnimplemented);
+  EXPECT_TRUE((CollectivePattern{PARAM_DTYPE_I8, Redop::kSum, 1000, 0}).CanCheck().ok());
+}
+
+TEST(OutputOf, MulticastReachesItsPeersOnly) {
+  CollectiveRequest request = {CollectiveOp::kMulticast, 400, 4, 4, 0};
+  request.peers = {2};
+  for (int rank = 0; rank < 4; ++rank) {
+    const bool reached = rank == 0 || rank == 2;
+    EXPECT_EQ(OutputOf(request, *LayOut(request, rank), rank).size(), reached ? 1u : 0u);
   }
 }
 
@@ -97,7 +141,7 @@ TEST(CollectivePattern, FillsPiecesAsIfTheyWereOne) {
 
 // Every element of the larger side comes from somewhere, once.
 TEST(OutputOf, CoversTheOutputExactly) {
-  for (const absl::string_view name : CollectiveOpNames()) {
+  for (const absl::string_view name : kCollectiveOpNames) {
     const CollectiveOp op = *CollectiveOpFromName(name);
     for (int rank = 0; rank < 4; ++rank) {
       const CollectiveRequest request = {op, 4000, 4, 4, 1, Split::kHot, 5};

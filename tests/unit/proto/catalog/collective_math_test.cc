@@ -19,12 +19,12 @@ std::int64_t Sum(const std::vector<std::int64_t>& counts) {
 }
 
 TEST(CollectiveNames, RoundTrip) {
-  for (const absl::string_view name : CollectiveOpNames()) {
+  for (const absl::string_view name : kCollectiveOpNames) {
     ASSERT_TRUE(CollectiveOpFromName(name).has_value()) << name;
     EXPECT_EQ(CollectiveOpName(*CollectiveOpFromName(name)), name);
   }
   EXPECT_FALSE(CollectiveOpFromName("all_reduc").has_value());
-  for (const absl::string_view name : SplitNames()) EXPECT_TRUE(SplitFromName(name).has_value());
+  for (const absl::string_view name : kSplitNames) EXPECT_TRUE(SplitFromName(name).has_value());
   EXPECT_FALSE(SplitFromName("").has_value());
 }
 
@@ -196,6 +196,26 @@ TEST(LayOut, PeersCanBeChosen) {
   EXPECT_EQ(LayOut(request, 2)->bytes, 8);
   request.peers = {4};
   EXPECT_THAT(std::string(LayOut(request, 0).status().message()), HasSubstr("rank 4"));
+}
+
+TEST(LayOut, TheBusFactorOfUnevenSharesIsWhatCrossesTheBusiestLink) {
+  for (const CollectiveOp op :
+       {CollectiveOp::kAllToAllV, CollectiveOp::kAllGatherV, CollectiveOp::kReduceScatterV}) {
+    EXPECT_DOUBLE_EQ(LayOut({op, 4000, 4, 4, 0, Split::kEven, 0, {}}, 0)->bus_factor, 0.75);
+  }
+  // Everything stays where it is: the neighbour is the only other rank and gets nothing.
+  EXPECT_DOUBLE_EQ(
+      LayOut({CollectiveOp::kAllToAllV, 4000, 4, 2, 0, Split::kZeroNext, 0, {}}, 0)->bus_factor, 0);
+  // A rank without a share of its own needs all of it.
+  EXPECT_DOUBLE_EQ(
+      LayOut({CollectiveOp::kAllGatherV, 4000, 4, 4, 0, Split::kZeroRows, 0, {}}, 0)->bus_factor,
+      1);
+}
+
+TEST(LayOut, PeersMustBeSomebody) {
+  CollectiveRequest request = {CollectiveOp::kIncast, 4, 4, 4, 2};
+  request.peers = {2};
+  EXPECT_THAT(std::string(LayOut(request, 0).status().message()), HasSubstr("nobody is left"));
 }
 
 TEST(LayOut, PeersAreAllButTheRoot) {
