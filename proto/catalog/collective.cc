@@ -142,7 +142,9 @@ double ScalarOr(const Scalars& scalars, absl::string_view name) {
 }
 
 constexpr MetricSpec kMetrics[] = {
-    {"time", "s", false, "time of one operation, one sample per iteration and rank"},
+    // Ranks that are no peers of incast or multicast give none.
+    {"time", "s", false, "time of one operation, one sample per iteration and rank", nullptr,
+     false},
     {"algbw", "B/s", true, "bytes_total / time",
      [](const Params&, const Scalars& scalars, double time_s) {
        return ScalarOr(scalars, "bytes_total") / time_s;

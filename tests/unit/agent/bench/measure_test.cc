@@ -258,6 +258,64 @@ TEST(MeasureTeamTest, BatchesAreEquallyLongOnAllRanks) {
   EXPECT_GT(batches[0], 400);
 }
 
+// What a rank that looks on times is next to nothing: it must neither stretch the batches nor keep
+// the others from being quiet or from having sampled for long enough.
+TEST(MeasureTeamTest, ARankThatLooksOnDecidesNothing) {
+  ThreadTeam team(2);
+  std::mutex mutex;
+  std::vector<Measurement> all(2);
+  std::vector<RecordingReporter> reporters(2);
+  team.Run([&](Team& mine) {
+    const auto rank = static_cast<std::size_t>(mine.rank());
+    const ScriptedMachine::Seconds next_to_nothing = [](std::int64_t i) {
+      return i % 2 == 0 ? 1e-8 : 9e-8;
+    };
+    ScriptedMachine machine(rank == 0 ? Alternating(0.002) : next_to_nothing);
+    machine.looks_on = rank == 1;
+    const auto measured =
+        Measure(mine, machine, machine, DefaultOptions(), machine.clock, reporters[rank]);
+    const std::lock_guard lock(mutex);
+    ASSERT_TRUE(measured.ok()) << measured.status();
+    all[rank] = *measured;
+  });
+  EXPECT_EQ(all[0].stopped_by, StopReason::kNoise);
+  EXPECT_LE(all[0].samples.size(), 700u);  // of 1 ms: 0.5 s and at most a chunk
+  EXPECT_THAT(all[1].samples, SizeIs(0));
+  EXPECT_THAT(reporters[1].samples, SizeIs(0));
+  EXPECT_EQ(all[1].mistrusted, "");
+}
+
+TEST(MeasureTeamTest, OfRanksThatWorkTogetherTheSlowestMakesTheBatch) {
+  for (const bool together : {false, true}) {
+    ThreadTeam team(2);
+    std::mutex mutex;
+    std::vector<std::int64_t> batches;
+    team.Run([&](Team& mine) {
+      const double seconds = mine.rank() == 0 ? 1e-6 : 1e-4;
+      ScriptedMachine machine([seconds](std::int64_t) { return seconds; });
+      machine.one_for_all = together;
+      MeasureOptions options = DefaultOptions();
+      options.mode = "pipelined";
+      options.iters = 3;
+      RecordingReporter reporter;
+      const auto measured = Measure(mine, machine, machine, options, machine.clock, reporter);
+      const std::lock_guard lock(mutex);
+      ASSERT_TRUE(measured.ok()) << measured.status();
+      batches.push_back(measured->batch);
+    });
+    const std::int64_t expected = together ? 5 : 500;  // half a millisecond of the deciding rank
+    EXPECT_THAT(batches,
+                Each(::testing::AllOf(::testing::Ge(expected), ::testing::Le(expected + 1))));
+  }
+}
+
+TEST_F(MeasureTest, MeetsLastBeforeEachSample) {
+  ScriptedMachine machine(Alternating(0));
+  options_.iters = 20;
+  ASSERT_TRUE(Run(machine).ok());
+  EXPECT_EQ(machine.met, 20 + options_.warmup);
+}
+
 TEST(MeasureTeamTest, OneExchangePerChunk) {
   ThreadTeam team(2);
   team.Run([&](Team& mine) {

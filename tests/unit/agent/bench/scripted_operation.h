@@ -42,7 +42,17 @@ class ScriptedMachine final : public Operation, public Timer {
     return absl::ToDoubleSeconds(clock.Monotonic() - begun_);
   }
 
+  absl::Status Meet() override {
+    ++met;
+    return absl::OkStatus();
+  }
+  bool idle() const override { return looks_on; }
+  bool together() const override { return one_for_all; }
+
   FakeClock clock;
+  bool looks_on = false;
+  bool one_for_all = false;
+  int met = 0;
   double overhead_s = 1e-9;
   double prepare_s = 0;
   std::int64_t fail_at = -1;
