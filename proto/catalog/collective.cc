@@ -100,7 +100,7 @@ constexpr absl::string_view kDescription = R"(
 All ranks of the job run one collective operation together, through the communication backend. A sample
 is the time of one operation on one rank; the case's sample i is the slowest rank's, since the operation
 is over when its last rank is. Before each sample the ranks meet in a barrier of the same communicator,
-outside the time (`--barrier false` leaves that out).
+outside the time (`--no-barrier` leaves that out).
 
 **Sizes.** `size` is what one rank holds at its larger side, as in nccl-tests and PARAM: the whole vector of
 all_reduce, reduce and broadcast; the gathered whole of all_gather and gather; the whole input of
