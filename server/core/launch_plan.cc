@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/base/status.h"
+#include "proto/base/text.h"
 
 namespace param {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t kMaxCauseBytes = 4 << 10;
 
 // A name that somebody gave us, for messages.
 std::string Shown(const std::string& host) {
-  return host.size() <= 64 ? host : absl::StrCat(host.substr(0, 64), "...");
+  return host.size() <= 64 ? host : absl::StrCat(ValidUtf8(host, 64), "...");
 }
 
 // An IPv4 address as a number; false for anything else.
@@ -214,7 +215,7 @@ absl::StatusOr<std::string> LaunchRelay::Ended(const std::string& from_node,
     return absl::PermissionDeniedError(absl::StrCat("node ", from_node, " speaks for host ",
                                                     Shown(host), ", which is not its own"));
   }
-  end.cause.resize(std::min(end.cause.size(), kMaxCauseBytes));
+  end.cause = ValidUtf8(end.cause, kMaxCauseBytes);
   Daemon& daemon = daemons_[host];
   if (!daemon.end.has_value()) daemon.end = std::move(end);
   return hosts_.front().node;
