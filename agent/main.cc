@@ -45,6 +45,8 @@
 namespace param::agent {
 namespace {
 
+constexpr absl::string_view kMemoryRoot = "/dev/shm";  // for what ranks of one node share
+
 struct Flags {
   std::string server = "127.0.0.1:7700";
   std::string name;
@@ -165,8 +167,10 @@ class Program final : private AgentObserver {
     run_file_.emplace(state_->File("run.json"), inventory_.boot_id);
     run_file_->ClearLeftovers(log_);
     // Of other agents of this user, too: one that is never started again clears up nothing.
-    if (const int removed = RemoveDeadSocketFolders(SocketRoot()); removed > 0) {
-      log_.Info("removed socket folders of dead agents", {F("folders", removed)});
+    for (const std::string& root : {SocketRoot(), std::string(kMemoryRoot)}) {
+      if (const int removed = RemoveDeadSocketFolders(root); removed > 0) {
+        log_.Info("removed folders of dead agents", {F("in", root), F("folders", removed)});
+      }
     }
     children_.emplace(*reactor_, clock_, log_);
     const std::vector<std::string> env = WorkerEnvironment(OwnEnvironment());
@@ -220,13 +224,15 @@ class Program final : private AgentObserver {
                                                  .children = &*children_,
                                                  .run_file = &*run_file_,
                                                  .log = &log_});
-    mpirun_.emplace(
-        MpirunLauncherOptions{.node = flags_.name, .ranks = ranks, .mpi_folder = flags_.mpi_bin},
-        MpirunLauncher::Parts{.reactor = reactor_.get(),
-                              .children = &*children_,
-                              .run_file = &*run_file_,
-                              .random = &random_,
-                              .log = &log_});
+    mpirun_.emplace(MpirunLauncherOptions{.node = flags_.name,
+                                          .ranks = ranks,
+                                          .mpi_folder = flags_.mpi_bin,
+                                          .memory_root = std::string(kMemoryRoot)},
+                    MpirunLauncher::Parts{.reactor = reactor_.get(),
+                                          .children = &*children_,
+                                          .run_file = &*run_file_,
+                                          .random = &random_,
+                                          .log = &log_});
   }
 
   Inventory FullInventory() const {

@@ -162,7 +162,11 @@ absl::Status Serve(const Flags& flags, Settings settings, const Log& log,
 
   const std::string database = absl::StrCat(flags.state, "/param.db");
   SqliteStoreOptions store_options;
-  store_options.on_commit = [&metrics](double seconds) { metrics.DatabaseCommitted(seconds); };
+  const SlowWatch slow(clock, log);
+  store_options.on_commit = [&metrics, &slow](double seconds) {
+    metrics.DatabaseCommitted(seconds);
+    slow.Took("a commit of the store", absl::Seconds(seconds));
+  };
   store_options.on_fault = [&metrics](absl::string_view kind) { metrics.DatabaseFault(kind); };
   PARAM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteStore> store,
                          SqliteStore::Open(database, std::move(store_options)));
@@ -170,7 +174,8 @@ absl::Status Serve(const Flags& flags, Settings settings, const Log& log,
   settings.facts.started_ns = absl::ToUnixNanos(clock.Wall());
 
   Coordinator* ticked = nullptr;
-  Loop loop(absl::Milliseconds(100), [&ticked] { ticked->Tick(); });
+  Loop loop(
+      absl::Milliseconds(100), [&ticked] { ticked->Tick(); }, &slow);
   ReaderPool readers(2, 1024);
   Coordinator coordinator(
       settings.options, clock, random, *store,

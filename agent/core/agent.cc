@@ -76,12 +76,22 @@ void Agent::Connected(const Registered& registered) {
   }
   for (auto& [key, attempt] : attempts_) {
     attempt.announced = false;
+    if (!attempt.forgotten) RepeatDaemons(attempt);
     if (attempt.gone || attempt.forgotten) continue;
     for (const ExchangePart& part : attempt.supervisor->exchange().Resend()) {
       parts_.uplink->Send(part);
     }
   }
   pump_.Restart();
+}
+
+// A coordinator that was restarted knows of none, and what was under way when the connection broke
+// may be lost. Saying it twice changes nothing.
+void Agent::RepeatDaemons(const Attempt& attempt) {
+  if (!attempt.gone) {
+    for (const auto& [host, wanted] : attempt.wanted) parts_.uplink->Send(wanted);
+  }
+  for (const auto& [host, ended] : attempt.ended) parts_.uplink->Send(ended);
 }
 
 void Agent::Disconnected() { pump_.Stop(); }
@@ -216,7 +226,9 @@ void Agent::Handle(const StartDaemon& wanted) {
 
 void Agent::Handle(const DaemonEnded& ended) {
   const auto found = attempts_.find(ended.key);
-  if (found != attempts_.end() && !found->second.gone) found->second.launcher->Ended(ended);
+  if (found == attempts_.end() || found->second.gone) return;
+  found->second.wanted.erase(ended.host);
+  found->second.launcher->Ended(ended);
 }
 
 AttemptSupervisor* Agent::Find(const AttemptKey& key) {
@@ -266,16 +278,15 @@ void Agent::OnLauncherFailed(const AttemptKey& key, const absl::Status& why) {
 }
 
 void Agent::OnDaemonWanted(const StartDaemon& wanted) {
-  if (session_.is_connected()) {
-    parts_.uplink->Send(wanted);
-  } else if (AttemptSupervisor* const supervisor = Find(wanted.key)) {
-    supervisor->OnLauncherFailed(
-        absl::UnavailableError("no connection to the coordinator while starting the ranks"));
-  }
+  const auto found = attempts_.find(wanted.key);
+  if (found == attempts_.end()) return;
+  found->second.wanted.insert_or_assign(wanted.host, wanted);
+  if (session_.is_connected()) parts_.uplink->Send(wanted);
 }
 
 void Agent::OnDaemonEnded(const DaemonEnded& ended) {
-  // Lost with the connection: the head's launcher notices that its daemon is gone.
+  const auto found = attempts_.find(ended.key);
+  if (found != attempts_.end()) found->second.ended.insert_or_assign(ended.host, ended);
   if (session_.is_connected()) parts_.uplink->Send(ended);
 }
 

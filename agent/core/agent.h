@@ -114,6 +114,9 @@ class Agent final : public UplinkEvents, public WorkerEvents {
     bool gone = false;       // every process
     bool announced = false;  // AttemptEnded was sent on this connection
     bool forgotten = false;  // the coordinator does not want it
+    // Said again on each connection: wanted here and without an answer; and ended here. By host.
+    std::map<std::string, StartDaemon> wanted;
+    std::map<std::string, DaemonEnded> ended;
     std::uint64_t last = 0;  // position in the spool after its last event; valid when gone
   };
 
@@ -134,6 +137,7 @@ class Agent final : public UplinkEvents, public WorkerEvents {
 
   // Runs the attempt, or says why this node cannot.
   absl::Status Launch(const StartAttempt& start);
+  void RepeatDaemons(const Attempt& attempt);
   // Ends every rank of an attempt that cannot start here.
   void Refuse(const StartAttempt& start, const absl::Status& why);
   AttemptSupervisor* Find(const AttemptKey& key);

@@ -53,7 +53,7 @@ struct LaunchRequest {
   AttemptKey key;
   std::vector<RankLaunch> ranks;
   std::string fake_script;  // text; "" none
-  LaunchPlan plan = {};     // for launchers that need one
+  LaunchPlan plan = {};     // without hosts for launchers that need none
 };
 struct Launched {
   std::string fake_script_path;        // "" where there is no script
@@ -78,8 +78,9 @@ class Launcher {
   // All of it is gone: closes the socket, deletes the files.
   virtual void Release(const AttemptKey& key) = 0;
   // A daemon of the head's launcher is wanted here. What becomes of it is told by OnDaemonEnded().
+  // Asked again for the one that runs or ran: nothing starts.
   virtual void Start(const StartDaemon& wanted) = 0;
-  // What became of a daemon that this head wanted.
+  // What became of a daemon that this head wanted. It may be told twice.
   virtual void Ended(const DaemonEnded& ended) = 0;
 };
 

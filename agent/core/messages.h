@@ -145,7 +145,8 @@ struct RankPlace {
   int rank = 0;
   int local_rank = 0;
 };
-// How a launcher that needs a head node is to start the attempt. Empty hosts: none is needed.
+// How a launcher that needs a head node is to start the attempt. Empty hosts: none is needed, and
+// only the interface that was asked for is there.
 struct LaunchHost {
   std::string host;  // a name of the attempt's own: agents of one machine differ in it
   std::string node;

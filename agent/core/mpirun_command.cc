@@ -27,6 +27,61 @@ constexpr absl::string_view kNoOtherPmix = "^s1,s2,cray,isolated";
 constexpr absl::string_view kProfile[] = {"(",          "test", "!", "-r",
                                           "./.profile", "||",   ".", "./.profile;"};
 
+// Of Open MPI 4.1: what its daemon sets for each rank, and settings of MpirunArgs().
+constexpr absl::string_view kForRanks[] = {"OMPI_APP_CTX_NUM_PROCS",
+                                           "OMPI_ARGV",
+                                           "OMPI_COMMAND",
+                                           "OMPI_COMM_WORLD_LOCAL_RANK",
+                                           "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                           "OMPI_COMM_WORLD_NODE_RANK",
+                                           "OMPI_COMM_WORLD_RANK",
+                                           "OMPI_COMM_WORLD_SIZE",
+                                           "OMPI_FILE_LOCATION",
+                                           "OMPI_FIRST_RANKS",
+                                           "OMPI_MCA_btl",
+                                           "OMPI_MCA_btl_tcp_if_include",
+                                           "OMPI_MCA_ess",
+                                           "OMPI_MCA_ess_base_jobid",
+                                           "OMPI_MCA_ess_base_vpid",
+                                           "OMPI_MCA_hwloc_base_binding_policy",
+                                           "OMPI_MCA_if_base_do_not_resolve",
+                                           "OMPI_MCA_initial_wdir",
+                                           "OMPI_MCA_mpi_oversubscribe",
+                                           "OMPI_MCA_mpi_yield_when_idle",
+                                           "OMPI_MCA_oob_tcp_if_include",
+                                           "OMPI_MCA_orte_app_num",
+                                           "OMPI_MCA_orte_ess_node_rank",
+                                           "OMPI_MCA_orte_ess_num_procs",
+                                           "OMPI_MCA_orte_hnp_uri",
+                                           "OMPI_MCA_orte_jobfam_session_dir",
+                                           "OMPI_MCA_orte_launch",
+                                           "OMPI_MCA_orte_local_daemon_uri",
+                                           "OMPI_MCA_orte_num_nodes",
+                                           "OMPI_MCA_orte_precondition_transports",
+                                           "OMPI_MCA_orte_tmpdir_base",
+                                           "OMPI_MCA_orte_top_session_dir",
+                                           "OMPI_MCA_pmix",
+                                           "OMPI_MCA_pml",
+                                           "OMPI_MCA_rmaps_base_mapping_policy",
+                                           "OMPI_MCA_shmem_RUNTIME_QUERY_hint",
+                                           "OMPI_NUM_APP_CTX",
+                                           "OMPI_UNIVERSE_SIZE",
+                                           "PMIX_BFROP_BUFFER_TYPE",
+                                           "PMIX_DSTORE_21_BASE_PATH",
+                                           "PMIX_DSTORE_ESH_BASE_PATH",
+                                           "PMIX_GDS_MODULE",
+                                           "PMIX_HOSTNAME",
+                                           "PMIX_ID",
+                                           "PMIX_NAMESPACE",
+                                           "PMIX_PTL_MODULE",
+                                           "PMIX_RANK",
+                                           "PMIX_SECURITY_MODE",
+                                           "PMIX_SERVER_TMPDIR",
+                                           "PMIX_SYSTEM_TMPDIR",
+                                           "PMIX_VERSION"};
+// One variable per version of the protocol.
+constexpr absl::string_view kServerUri = "PMIX_SERVER_URI";
+
 absl::Status Refused(absl::string_view what) {
   return absl::PermissionDeniedError(absl::StrCat("orted refused: ", what));
 }
@@ -151,8 +206,13 @@ absl::Status CheckValues(const std::map<std::string, std::string>& values, const
       return Refused(absl::StrCat("key ", Shown(key), " is not let through"));
     }
   }
-  for (const char* const needed :
-       {"ess", "plm_rsh_no_tree_spawn", "orte_node_regex", "orte_hnp_uri", "oob_tcp_if_include"}) {
+  // A setting that is left out has the library's own value, which is not the plan's.
+  for (const auto& [needed, value] : fixed) {
+    if (!values.contains(std::string(needed))) {
+      return Refused(absl::StrCat(needed, " is missing"));
+    }
+  }
+  for (const char* const needed : {"orte_node_regex", "orte_hnp_uri"}) {
     if (!values.contains(needed)) return Refused(absl::StrCat(needed, " is missing"));
   }
   PARAM_RETURN_IF_ERROR(CheckNumbers(values, plan, host));
@@ -228,6 +288,14 @@ absl::StatusOr<std::vector<std::string>> OrtedArgs(absl::Span<const std::string>
   }
   PARAM_RETURN_IF_ERROR(CheckValues(values, plan, host));
   return args;
+}
+
+bool IsForRank(absl::string_view name) {
+  if (absl::ConsumePrefix(&name, kServerUri)) {
+    return std::all_of(name.begin(), name.end(),
+                       [](char c) { return absl::ascii_isdigit(static_cast<unsigned char>(c)); });
+  }
+  return std::find(std::begin(kForRanks), std::end(kForRanks), name) != std::end(kForRanks);
 }
 
 }  // namespace param::agent

@@ -29,4 +29,9 @@ std::vector<std::string> MpirunArgs(const LaunchPlan& plan, absl::Span<const std
 absl::StatusOr<std::vector<std::string>> OrtedArgs(absl::Span<const std::string> given,
                                                    const LaunchPlan& plan, absl::string_view host);
 
+// Variables by which the launcher and its ranks find each other, and what MpirunArgs() sets for
+// them. Nothing else of what a rank's helper hands over reaches the rank: a variable of the library
+// can name an object to be loaded (OMPI_MCA_mca_base_component_path).
+bool IsForRank(absl::string_view name);
+
 }  // namespace param::agent

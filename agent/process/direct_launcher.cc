@@ -15,6 +15,11 @@
 #include "proto/base/status.h"
 
 namespace param::agent {
+namespace {
+
+constexpr int kLastReads = 32;
+
+}  // namespace
 
 DirectLauncher::DirectLauncher(DirectLauncherOptions options, Parts parts)
     : options_(std::move(options)), parts_(parts) {}
@@ -28,6 +33,8 @@ absl::Status DirectLauncher::MakeFolder(const LaunchRequest& request, Attempt* a
   PARAM_ASSIGN_OR_RETURN(SocketFolder folder, MakeSocketFolder(options_.socket_root));
   attempt->folder = std::move(folder.path);
   attempt->lock = std::move(folder.lock);
+  // A launcher with a plan tells the ranks itself.
+  if (request.plan.hosts.empty()) attempt->interface = request.plan.interface;
   attempt->scratch =
       options_.scratch_root.empty()
           ? absl::StrCat(attempt->folder, "/scratch")
@@ -135,6 +142,9 @@ absl::StatusOr<pid_t> DirectLauncher::SpawnRank(const AttemptKey& key, Attempt& 
                   .error_fd = -1,
                   .directory = attempt.scratch,
                   .tag = tag};
+  if (!attempt.interface.empty()) {
+    SetVariable(&command.env, absl::StrCat("PARAM_INTERFACE=", attempt.interface));
+  }
   for (const std::string& entry : env) SetVariable(&command.env, entry);
   command.env.push_back(absl::StrCat("PARAM_WORKER_SOCKET=", attempt.folder, "/s"));
   command.env.push_back(absl::StrCat("PARAM_WORKER_TOKEN=", launch.token));
@@ -178,7 +188,8 @@ void DirectLauncher::OnExit(const RankKey& key, int wait_status) {
   if (rank == nullptr) return;
   parts_.run_file->Remove(rank->pid);
   attempt->second.socket->Finish(key.rank);
-  while (ReadOutput(key, *rank)) {
+  // A pipe holds less than that.
+  for (int i = 0; i < kLastReads && ReadOutput(key, *rank); ++i) {
   }
   if (rank->output) {
     // Open still: something that survived SIGKILL holds the other end.
@@ -215,8 +226,8 @@ void DirectLauncher::Clear(Attempt& attempt) {
   attempt.socket.reset();
   if (attempt.folder.empty()) return;
   std::error_code ignored;  // best effort: the next start of an agent clears up
-  std::filesystem::remove_all(attempt.folder, ignored);
   std::filesystem::remove_all(attempt.scratch, ignored);
+  RemoveSocketFolder(attempt.folder);
   attempt.lock.reset();
   parts_.run_file->RemoveFolder(attempt.folder);
 }

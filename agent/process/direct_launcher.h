@@ -73,6 +73,7 @@ class DirectLauncher final : public Launcher {
     std::string folder;  // of the socket
     Fd lock;             // says that it is in use
     std::string scratch;
+    std::string interface;  // that the ranks' traffic is to go over; "": theirs to choose
     std::unique_ptr<WorkerSocket> socket;
     std::map<int, Rank> ranks;
   };

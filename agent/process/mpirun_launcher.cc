@@ -53,8 +53,8 @@ MpirunLauncher::MpirunLauncher(MpirunLauncherOptions options, Parts parts)
 
 MpirunLauncher::~MpirunLauncher() {
   for (const auto& [key, attempt] : attempts_) {
-    std::error_code ignored;  // best effort: the next start of an agent clears up
-    if (!attempt.memory.empty()) std::filesystem::remove_all(attempt.memory, ignored);
+    // Best effort: the next start of an agent clears up.
+    if (!attempt.memory.path.empty()) RemoveSocketFolder(attempt.memory.path);
   }
 }
 
@@ -86,13 +86,8 @@ absl::Status MpirunLauncher::Begin(const AttemptKey& key, Attempt& attempt) {
   PARAM_RETURN_IF_ERROR(Listen(key, attempt));
   if (attempt.ranks.size() > 1) {
     // Agents of one machine share a host name, by which the library would name its segments.
-    attempt.memory = absl::StrCat(options_.memory_root, "/param-XXXXXX");
-    if (::mkdtemp(attempt.memory.data()) == nullptr) {
-      const int error = errno;
-      attempt.memory.clear();
-      return ErrnoStatus(error, absl::StrCat("mkdtemp in ", options_.memory_root));
-    }
-    parts_.run_file->Add({}, attempt.memory);
+    PARAM_ASSIGN_OR_RETURN(attempt.memory, MakeSocketFolder(options_.memory_root));
+    parts_.run_file->Add({}, attempt.memory.path);
   }
   return attempt.plan.hosts[0].host == attempt.host ? StartMpirun(key, attempt) : absl::OkStatus();
 }
@@ -197,12 +192,13 @@ absl::Status MpirunLauncher::StartMpirun(const AttemptKey& key, Attempt& attempt
 }
 
 absl::Status MpirunLauncher::StartOrted(const StartDaemon& wanted, Attempt& attempt) {
-  if (attempt.aborting) return absl::CancelledError("the attempt ends");
-  if (wanted.host != attempt.host || attempt.orted != nullptr) {
+  if (wanted.host != attempt.host || attempt.orted_args.has_value()) {
     return absl::PermissionDeniedError(
         absl::StrCat("orted refused: host ", wanted.host, ", on host ", attempt.host,
-                     attempt.orted == nullptr ? "" : ", a second time"));
+                     attempt.orted_args.has_value() ? ", a second time" : ""));
   }
+  attempt.orted_args = wanted.args;
+  if (attempt.aborting) return absl::CancelledError("the attempt ends");
   PARAM_ASSIGN_OR_RETURN(const std::vector<std::string> args,
                          OrtedArgs(wanted.args, attempt.plan, wanted.host));
   PARAM_ASSIGN_OR_RETURN(const std::string path, FindProgram(kOrted));
@@ -223,12 +219,26 @@ void MpirunLauncher::Start(const StartDaemon& wanted) {
     events_->OnDaemonEnded({wanted.key, wanted.host, 1, "the attempt does not run here"});
     return;
   }
+  if (wanted.host == attempt->host && attempt->orted_args == wanted.args) {  // said again
+    if (attempt->orted_end.has_value()) events_->OnDaemonEnded(*attempt->orted_end);
+    return;
+  }
   const absl::Status started = StartOrted(wanted, *attempt);
   if (started.ok()) return;
   parts_.log->Warn("orted not started",
                    {F("attempt", ToString(wanted.key)), F("reason", started.message())});
   Fail(wanted.key, started);  // first: this node knows why
-  events_->OnDaemonEnded({wanted.key, wanted.host, 1, std::string(started.message())});
+  DaemonEnded end{wanted.key, wanted.host, 1, std::string(started.message())};
+  if (attempt->orted_args == wanted.args) {
+    TellEnd(*attempt, std::move(end));
+  } else {
+    events_->OnDaemonEnded(end);  // of another one than this node's
+  }
+}
+
+void MpirunLauncher::TellEnd(Attempt& attempt, DaemonEnded end) {
+  attempt.orted_end = std::move(end);
+  events_->OnDaemonEnded(*attempt.orted_end);
 }
 
 void MpirunLauncher::Ended(const DaemonEnded& ended) {
@@ -276,6 +286,9 @@ absl::StatusOr<int> MpirunLauncher::OnDaemonHelper(const AttemptKey& key, Attemp
   if (found == hosts.end() || attempt.mpirun == nullptr) {
     return absl::PermissionDeniedError(absl::StrCat("a daemon for host \"", host, "\""));
   }
+  if (!attempt.asked_for.insert(host).second) {
+    return absl::PermissionDeniedError(absl::StrCat("a second daemon for host ", host));
+  }
   events_->OnDaemonWanted({key, host, std::move(args)});
   return kFirstHostId + static_cast<int>(found - hosts.begin());
 }
@@ -284,10 +297,10 @@ absl::Status MpirunLauncher::SpawnRank(const AttemptKey& key, Attempt& attempt, 
                                        const std::vector<std::string>& helper_env) {
   std::vector<std::string> env;
   for (const std::string& entry : helper_env) {
-    if (IsOfLibrary(entry)) SetVariable(&env, entry);
+    if (IsForRank(absl::string_view(entry).substr(0, entry.find('=')))) SetVariable(&env, entry);
   }
-  if (!attempt.memory.empty()) {
-    SetVariable(&env, absl::StrCat("OMPI_MCA_btl_vader_backing_directory=", attempt.memory));
+  if (!attempt.memory.path.empty()) {
+    SetVariable(&env, absl::StrCat("OMPI_MCA_btl_vader_backing_directory=", attempt.memory.path));
   }
   PARAM_ASSIGN_OR_RETURN(const pid_t pid, spawner_.Spawn(key, rank.launch, env));
   rank.state = RankState::kRunning;
@@ -350,7 +363,7 @@ void MpirunLauncher::Finish(const AttemptKey& key, Rank& rank, const absl::Statu
 }
 
 void MpirunLauncher::OnProgramExit(const AttemptKey& key, absl::string_view name, int wait_status) {
-  const Attempt* const attempt = Find(key);
+  Attempt* const attempt = Find(key);
   if (attempt == nullptr) return;
   const bool is_orted = name == kOrted;
   const WatchedProgram& program = is_orted ? *attempt->orted : *attempt->mpirun;
@@ -363,7 +376,7 @@ void MpirunLauncher::OnProgramExit(const AttemptKey& key, absl::string_view name
   if (is_orted) {
     const int code =
         WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    events_->OnDaemonEnded({key, attempt->host, code, is_good ? "" : cause});
+    TellEnd(*attempt, {key, attempt->host, code, is_good ? "" : cause});
   }
   const absl::Status why = absl::AbortedError(cause);
   if (WIFSIGNALED(wait_status)) {
@@ -435,9 +448,8 @@ bool MpirunLauncher::IsGone(const AttemptKey& key) const {
 void MpirunLauncher::Release(const AttemptKey& key) {
   const auto found = attempts_.find(key);
   if (found == attempts_.end()) return;
-  if (const std::string& memory = found->second.memory; !memory.empty()) {
-    std::error_code ignored;  // best effort: the next start of an agent clears up
-    std::filesystem::remove_all(memory, ignored);
+  if (const std::string& memory = found->second.memory.path; !memory.empty()) {
+    RemoveSocketFolder(memory);  // best effort: the next start of an agent clears up
     parts_.run_file->RemoveFolder(memory);
   }
   attempts_.erase(found);

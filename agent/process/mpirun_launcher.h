@@ -12,6 +12,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,14 +23,15 @@
 #include "agent/process/worker_socket.h"
 #include "proto/base/log.h"
 #include "proto/base/random.h"
+#include "proto/base/socket_folder.h"
 
 namespace param::agent {
 
 struct MpirunLauncherOptions {
-  std::string node;                      // this agent's name
-  DirectLauncherOptions ranks;           // how a rank is spawned
-  std::string mpi_folder;                // where mpirun and orted are; "": on the PATH of ranks.env
-  std::string memory_root = "/dev/shm";  // for what ranks of one node share
+  std::string node;             // this agent's name
+  DirectLauncherOptions ranks;  // how a rank is spawned
+  std::string mpi_folder;       // where mpirun and orted are; "": on the PATH of ranks.env
+  std::string memory_root;      // for what ranks of one node share: folders in memory
 };
 
 // On the reactor's thread.
@@ -72,7 +75,11 @@ class MpirunLauncher final : public Launcher, private WorkerEvents {
   struct Attempt {
     LaunchPlan plan;
     std::string host;  // this node's
-    std::string token, memory;
+    std::string token;
+    SocketFolder memory;                                 // "": none
+    std::set<std::string> asked_for;                     // hosts whose daemon mpirun wanted
+    std::optional<std::vector<std::string>> orted_args;  // as they came
+    std::optional<DaemonEnded> orted_end;
     std::unique_ptr<WorkerSocket> helpers;
     std::unique_ptr<WatchedProgram> mpirun, orted;
     std::map<int, Rank> ranks;
@@ -86,6 +93,8 @@ class MpirunLauncher final : public Launcher, private WorkerEvents {
   absl::Status StartOrted(const StartDaemon& wanted, Attempt& attempt);
   std::vector<std::string> ProgramEnvironment(const AttemptKey& key, const Attempt& attempt) const;
   absl::StatusOr<std::string> FindProgram(absl::string_view name) const;
+  // Of this node's daemon: tells the head, now and when it asks again.
+  void TellEnd(Attempt& attempt, DaemonEnded end);
   std::unique_ptr<WatchedProgram> MakeProgram(const AttemptKey& key, absl::string_view name);
   static Command FollowCommand(const std::string& worker, const std::string& path,
                                absl::string_view name, const std::vector<std::string>& args);

@@ -5,14 +5,12 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "agent/process/children.h"
+#include "proto/base/socket_folder.h"
 #include "proto/base/status.h"
 
 namespace param::agent {
@@ -57,13 +55,8 @@ int RunFile::ClearLeftovers(const Log& log) {
     }
     for (const Json& each : old.value("folders", Json::array())) {
       if (!each.is_string()) continue;
-      const std::filesystem::path folder = each.get<std::string>();
-      // Only what we make: never a foreign path that got into the file.
-      if (!absl::StartsWith(folder.filename().string(), "param-")) continue;
-      std::error_code ignored;  // it may be gone
-      if (std::filesystem::is_directory(std::filesystem::symlink_status(folder, ignored))) {
-        std::filesystem::remove_all(folder, ignored);  // with what an MPI library keeps there
-      }
+      // Never a foreign path that got into the file, nor what another agent has made there since.
+      RemoveDeadSocketFolder(each.get<std::string>());  // it may be gone
     }
   }
   if (killed > 0) log.Warn("killed what a former agent left behind", {F("processes", killed)});

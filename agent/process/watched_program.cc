@@ -18,6 +18,10 @@ namespace param::agent {
 namespace {
 
 constexpr absl::Duration kTermGrace = absl::Seconds(2);
+constexpr std::size_t kPieceBytes = 16 << 10;
+constexpr int kPiecesPerEvent =
+    4;                            // one that never ceases to talk does not keep the others waiting
+constexpr int kLastPieces = 128;  // more than a pipe holds
 
 }  // namespace
 
@@ -36,8 +40,8 @@ absl::Status WatchedProgram::Start(Command command) {
   const Fd write_end(ends[1]);
   ::fcntl(output_.get(), F_SETFL, O_NONBLOCK);
   command.output_fd = write_end.get();
-  PARAM_RETURN_IF_ERROR(
-      parts_.reactor->Add(output_.get(), EPOLLIN, [this](std::uint32_t) { Read(); }));
+  PARAM_RETURN_IF_ERROR(parts_.reactor->Add(output_.get(), EPOLLIN,
+                                            [this](std::uint32_t) { Read(kPiecesPerEvent); }));
   const absl::StatusOr<pid_t> pid =
       parts_.children->Spawn(command, [this](int status) { OnExit(status); });
   if (!pid.ok()) {
@@ -49,15 +53,15 @@ absl::Status WatchedProgram::Start(Command command) {
   return absl::OkStatus();
 }
 
-void WatchedProgram::Read() {
-  std::string piece(16 << 10, '\0');
+void WatchedProgram::Read(int pieces) {
+  std::string piece(kPieceBytes, '\0');
   const auto deliver = [this](absl::string_view line) {
     line = absl::StripAsciiWhitespace(line);
     // Frames of boxed messages are not words.
     if (line.find_first_not_of("-=*") == absl::string_view::npos) return;
     if (events_.line(line)) last_.Push(line);
   };
-  while (output_) {
+  for (int i = 0; i < pieces && output_; ++i) {
     const ssize_t got = ::read(output_.get(), piece.data(), piece.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return;
@@ -77,7 +81,7 @@ void WatchedProgram::StopReading() {
 }
 
 void WatchedProgram::OnExit(int wait_status) {
-  Read();
+  Read(kLastPieces);
   StopReading();  // open still: something that survived SIGKILL holds the other end
   parts_.reactor->Cancel(std::exchange(kill_timer_, 0));
   parts_.run_file->Remove(std::exchange(pid_, 0));

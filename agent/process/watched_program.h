@@ -45,7 +45,8 @@ class WatchedProgram {
   std::string LastWords() const;
 
  private:
-  void Read();
+  // At most `pieces` of its output; the rest comes with the next round of the reactor.
+  void Read(int pieces);
   void OnExit(int wait_status);
   void StopReading();
 

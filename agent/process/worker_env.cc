@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "agent/backend/variables.h"
 
 namespace param::agent {
@@ -30,12 +31,15 @@ std::string Variable(const std::vector<std::string>& environment, absl::string_v
   return "";
 }
 
-void SetVariable(std::vector<std::string>* environment, std::string entry) {
-  const absl::string_view name = absl::string_view(entry).substr(0, entry.find('=') + 1);
+bool SetVariable(std::vector<std::string>* environment, std::string entry) {
+  const std::size_t equals = entry.find('=');
+  if (equals == std::string::npos || equals == 0 || absl::StrContains(entry, '\0')) return false;
+  const absl::string_view name = absl::string_view(entry).substr(0, equals + 1);
   std::erase_if(*environment, [name](const std::string& each) {
     return absl::string_view(each).substr(0, name.size()) == name;
   });
   environment->push_back(std::move(entry));
+  return true;
 }
 
 std::vector<std::string> OwnEnvironment() {

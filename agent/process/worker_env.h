@@ -18,7 +18,8 @@ std::vector<std::string> OwnEnvironment();
 // The value of a variable in "K=V" entries; "" when it is not there.
 std::string Variable(const std::vector<std::string>& environment, absl::string_view name);
 
-// Puts "K=V" in the place of whatever K was before.
-void SetVariable(std::vector<std::string>* environment, std::string entry);
+// Puts "K=V" in the place of whatever K was before. False, and nothing changes, when the entry is
+// none: without a name or '=', or with a NUL.
+bool SetVariable(std::vector<std::string>* environment, std::string entry);
 
 }  // namespace param::agent

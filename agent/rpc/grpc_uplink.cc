@@ -24,7 +24,9 @@ grpc::ChannelArguments ChannelArguments(std::size_t max_message_bytes) {
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   // Reconnecting is paced by the session, not by the channel.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // In spite of its name: how long a connection may take to come about. A coordinator under load is
+  // slow to shake hands.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetMaxReceiveMessageSize(static_cast<int>(max_message_bytes));
   arguments.SetMaxSendMessageSize(static_cast<int>(max_message_bytes));

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "proto/base/status.h"
+#include "proto/base/text.h"
 #include "proto/convert/values.h"
 
 namespace param::agent {
@@ -100,15 +101,17 @@ void Fill(const Inventory& inventory, v1::FromAgent* wire) {
 void Fill(const StartDaemon& wanted, v1::FromAgent* wire) {
   v1::StartDaemon* const out = wire->mutable_start_daemon();
   *out->mutable_key() = KeyToWire(wanted.key);
-  out->set_host(wanted.host);
-  for (const std::string& arg : wanted.args) out->add_args(arg);
+  // What a foreign launcher says: a message with anything but UTF-8 would end the connection, again
+  // and again. What is changed by it is refused where the daemon is to start.
+  out->set_host(ValidUtf8(wanted.host));
+  for (const std::string& arg : wanted.args) out->add_args(ValidUtf8(arg));
 }
 void Fill(const DaemonEnded& ended, v1::FromAgent* wire) {
   v1::DaemonEnded* const out = wire->mutable_daemon_ended();
   *out->mutable_key() = KeyToWire(ended.key);
-  out->set_host(ended.host);
+  out->set_host(ValidUtf8(ended.host));
   out->set_exit_code(ended.exit_code);
-  out->set_cause(ended.cause);
+  out->set_cause(ValidUtf8(ended.cause));
 }
 
 LaunchPlan PlanFromWire(const v1::LaunchPlan& wire) {

@@ -66,7 +66,10 @@ absl::StatusOr<line::LaunchEnd> HelpRank(const std::string& rank_variable) {
     return absl::InvalidArgumentError(absl::StrCat(rank_variable, " says no rank"));
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!absl::StartsWith(*entry, "PARAM_")) hello.env.emplace_back(*entry);
+    const absl::string_view each = *entry;
+    // Not a variable, though a program may hand such a thing on.
+    if (each.find('=') == absl::string_view::npos || each[0] == '=') continue;
+    if (!absl::StartsWith(each, "PARAM_")) hello.env.emplace_back(each);
   }
   return Ask(std::move(hello));
 }

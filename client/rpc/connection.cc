@@ -18,7 +18,9 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target) {
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);  // proxy variables are meant for the web
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
+  // In spite of its name: how long a connection may take to come about. Longer than a call's
+  // deadline, which is what ends the wait for a slow coordinator; a refusal ends it at once.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 20'000);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 2000);
   // A coordinator that vanished without closing is noticed while a job is watched.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 30000);

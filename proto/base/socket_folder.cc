@@ -43,16 +43,11 @@ bool Lock(const Fd& lock, const std::string& path) {
          held.st_ino == there.st_ino && held.st_dev == there.st_dev;
 }
 
-bool RemoveIfDead(const std::string& folder) {
-  struct stat info {};
-  if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
-  if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) return false;
-  const std::string path = LockPath(folder);
-  const Fd lock(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-  if (!lock || !Lock(lock, path)) return false;
-  std::error_code error;
-  std::filesystem::remove_all(folder, error);
-  return !error;
+bool IsPlainPath(absl::string_view path) {
+  return !path.empty() && path.front() == '/' && std::all_of(path.begin(), path.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+           absl::string_view("/._-+@:=").find(c) != absl::string_view::npos;
+  });
 }
 
 }  // namespace
@@ -61,7 +56,7 @@ std::string SocketRoot() {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   struct stat info {};
   if (runtime != nullptr && ::stat(runtime, &info) == 0 && S_ISDIR(info.st_mode) &&
-      ::access(runtime, W_OK) == 0 && std::string(runtime).size() < 80) {
+      ::access(runtime, W_OK) == 0 && std::string(runtime).size() < 80 && IsPlainPath(runtime)) {
     return runtime;
   }
   return "/tmp";
@@ -87,14 +82,39 @@ absl::StatusOr<SocketFolder> MakeSocketFolder(const std::string& root) {
       absl::StrCat("folders in ", root, " are removed as soon as they are made"));
 }
 
+bool RemoveSocketFolder(const std::string& folder) {
+  std::error_code error;
+  bool is_empty = true;
+  for (auto it = std::filesystem::directory_iterator(folder, error);
+       !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
+    if (it->path().filename().string() == kSocketFolderLock) continue;
+    std::error_code kept;
+    std::filesystem::remove_all(it->path(), kept);
+    is_empty = is_empty && !kept;
+  }
+  if (error || !is_empty) return false;
+  std::filesystem::remove(LockPath(folder), error);
+  return ::rmdir(folder.c_str()) == 0;
+}
+
+bool RemoveDeadSocketFolder(const std::string& folder) {
+  if (!IsOurName(std::filesystem::path(folder).filename().string())) return false;
+  struct stat info {};
+  if (::lstat(folder.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) return false;
+  if (info.st_uid != ::geteuid() || (info.st_mode & 077) != 0) return false;
+  const std::string path = LockPath(folder);
+  const Fd lock(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+  if (!lock || !Lock(lock, path)) return false;
+  return RemoveSocketFolder(folder);
+}
+
 int RemoveDeadSocketFolders(const std::string& root) {
   int removed = 0;
   std::error_code error;
   for (auto it = std::filesystem::directory_iterator(
            root, std::filesystem::directory_options::skip_permission_denied, error);
        !error && it != std::filesystem::directory_iterator(); it.increment(error)) {
-    if (!IsOurName(it->path().filename().string())) continue;
-    if (RemoveIfDead(it->path().string())) ++removed;
+    if (RemoveDeadSocketFolder(it->path().string())) ++removed;
   }
   return removed;
 }

@@ -104,6 +104,45 @@ absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
   return duration;
 }
 
+namespace {
+
+// Bytes of the character that `text` begins with; 0: it begins with none.
+std::size_t CharacterBytes(absl::string_view text) {
+  const auto byte = [text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const std::size_t size = first < 0x80                    ? 1
+                           : first >= 0xC2 && first < 0xE0 ? 2
+                           : first >= 0xE0 && first < 0xF0 ? 3
+                           : first >= 0xF0 && first < 0xF5 ? 4
+                                                           : 0;
+  if (size == 0 || size > text.size()) return 0;
+  for (std::size_t i = 1; i < size; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  if (size < 3) return size;
+  // Longer than needed, surrogates, beyond the last plane.
+  const bool is_bad = (first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) >= 0xA0) ||
+                      (first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) >= 0x90);
+  return is_bad ? 0 : size;
+}
+
+}  // namespace
+
+std::string ValidUtf8(absl::string_view text, std::size_t limit) {
+  std::string valid;
+  while (!text.empty()) {
+    const std::size_t size = CharacterBytes(text);
+    if (valid.size() + std::max<std::size_t>(size, 1) > limit) break;
+    if (size == 0) {
+      valid += '?';
+    } else {
+      valid.append(text.data(), size);
+    }
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+  }
+  return valid;
+}
+
 std::string NearestName(absl::string_view word, const std::vector<std::string>& names) {
   std::string best;
   if (word.size() > 64) return best;  // no name is that long, and the search is quadratic

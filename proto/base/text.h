@@ -1,6 +1,7 @@
 #pragma once
 // Small text rules that every program shares: numbers without loss, scaled for people, near names.
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ std::string FormatBytes(std::int64_t bytes);
 
 // "250ms", "1m30s", "2h"; a bare number is seconds. Errors say what was wrong.
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text);
+
+// `text` with a '?' for each byte that is not part of UTF-8, cut to at most `limit` bytes, not
+// inside a character. What other programs say may be anything; messages between ours may not.
+std::string ValidUtf8(absl::string_view text, std::size_t limit = absl::string_view::npos);
 
 // The nearest of `names` for a mistyped word, or "" when none is near (distance over a third).
 std::string NearestName(absl::string_view word, const std::vector<std::string>& names);

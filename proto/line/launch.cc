@@ -43,6 +43,12 @@ absl::StatusOr<LaunchHello> DecodeLaunchHello(absl::string_view line) {
                     .env = fields.BytesList("env", kMaxWordBytes),
                     .host = fields.Text("host", kMaxNameBytes),
                     .args = fields.BytesList("args", kMaxWordBytes)};
+  for (const std::string& entry : hello.env) {
+    const std::size_t equals = entry.find('=');
+    const bool is_variable =
+        equals != std::string::npos && equals > 0 && entry.find('\0') == std::string::npos;
+    if (!is_variable) fields.Fail("env", "is not a list of K=V");
+  }
   if (!fields.status().ok()) return fields.status();
   return hello;
 }

@@ -136,6 +136,9 @@ class Coordinator {
   void StartPlaced(const Placement& placement);
   void SendStart(OpenJob& open);
   void SendStartTo(OpenJob& open, NodeEntry& node);
+  // Tells the nodes that came back without having begun. Where the start needs a plan that a
+  // restarted coordinator has to make again: only when it has heard of all nodes of the attempt.
+  void SendStartsDue(OpenJob& open);
   void SetReason(OpenJob& open, const std::string& reason);
   void ReportQueue();
 
@@ -156,6 +159,12 @@ class Coordinator {
 
   // launchers with a head node (coordinator_launch.cc)
   absl::Status PlanLaunchOf(OpenJob& open);
+  // Of the attempt; as far as its nodes have said which backends need which.
+  std::string LauncherOf(const OpenJob& open) const;
+  // Null for launchers without a head.
+  LaunchRelay* RelayOf(OpenJob& open);
+  // To a node that was away.
+  void RepeatDaemons(OpenJob& open, const NodeEntry& node);
   void BlameLostNode(OpenJob& open);
 
   // recovery (coordinator_recovery.cc)

@@ -56,22 +56,22 @@ void Coordinator::Reconcile(NodeEntry& node, Welcome& welcome) {
                   [&node](const AttemptKey& key) { return key.job_id == node.job_id; });
   OpenJob* open = FindOpen(node.job_id);
   if (open != nullptr && open->state != nullptr && open->sent && !open->finished) {
-    if (still_there) {
-      if (open->stopping) {
-        node.session->Send(StopAttempt{open->state->key(), false, open->job.reason});
-      }
-      return;
+    const bool is_new = !still_there && open->state->NothingFrom(name);
+    if (still_there && open->stopping) {
+      node.session->Send(StopAttempt{open->state->key(), false, open->job.reason});
     }
-    if (!open->stopping && open->state->NothingFrom(name)) {
-      // The word to start never arrived, or was lost with the agent before anything came of it.
-      post_([this, key = open->state->key(), name] {
+    // The word to start never arrived, or was lost with the agent before anything came of it.
+    if (is_new && !open->stopping) open->start_due.insert(name);
+    if (!open->stopping) {
+      post_([this, key = open->state->key(), name, still_there] {
         NodeEntry* back = nodes_.Find(name);
         OpenJob* waiting = FindOpen(key);
-        if (back == nullptr || back->session == nullptr || waiting == nullptr) return;
-        if (!waiting->stopping) SendStartTo(*waiting, *back);
+        if (back == nullptr || waiting == nullptr || waiting->stopping) return;
+        if (still_there) RepeatDaemons(*waiting, *back);
+        SendStartsDue(*waiting);  // of other nodes, too, that waited for this one
       });
-      return;
     }
+    if (still_there || (is_new && !open->stopping)) return;
     LoseNode(*open, name, "the agent came back without the attempt: it was restarted");
   }
   if (!still_there) FreeNode(node);

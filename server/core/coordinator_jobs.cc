@@ -416,6 +416,7 @@ void Coordinator::Requeue(OpenJob& open, std::vector<Write> writes) {
   open.state.reset();
   open.exchange.reset();
   open.relay.reset();
+  open.start_due.clear();
   open.launcher.clear();
   open.plan = LaunchPlan{};
   open.accepted.clear();

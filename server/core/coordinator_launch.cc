@@ -8,16 +8,25 @@
 
 namespace param {
 
+std::string Coordinator::LauncherOf(const OpenJob& open) const {
+  if (!open.launcher.empty()) return open.launcher;
+  for (const std::string& name : open.job.nodes) {
+    const auto node = nodes_.nodes().find(name);
+    if (node == nodes_.nodes().end() || !node->second.registered) continue;
+    std::string launcher = LauncherFor(node->second.registration.inventory, open.comm_backends);
+    if (launcher != "direct") return launcher;
+  }
+  return "direct";
+}
+
 absl::Status Coordinator::PlanLaunchOf(OpenJob& open) {
   std::map<std::string, const Registration*> nodes;
-  open.launcher = "direct";
   for (const std::string& name : open.job.nodes) {
     const NodeEntry* const node = nodes_.Find(name);
-    if (node == nullptr) continue;
-    nodes[name] = &node->registration;
-    const std::string launcher = LauncherFor(node->registration.inventory, open.comm_backends);
-    if (launcher != "direct") open.launcher = launcher;
+    // What a coordinator before this one knew of a node is not known here.
+    if (node != nullptr && node->registered) nodes[name] = &node->registration;
   }
+  open.launcher = LauncherOf(open);
   if (open.launcher == "direct") {
     open.plan.interface = open.job.spec.interface;
     if (open.plan.interface.empty() || !open.comm_backends.empty()) return absl::OkStatus();
@@ -40,18 +49,28 @@ void Coordinator::StartDaemon(const AgentSession* session, const AttemptKey& key
   nodes_.Heard(*head);
   OpenJob* const open = FindOpen(key);
   absl::StatusOr<std::string> target = absl::NotFoundError("no such attempt runs");
-  if (open != nullptr && !open->finished && !open->stopping && open->relay != nullptr) {
-    target = open->relay->Want(head->record.node, host, args);
-  }
-  NodeEntry* const node = target.ok() ? nodes_.Find(*target) : nullptr;
-  if (node != nullptr && node->session != nullptr) {
-    node->session->Send(param::StartDaemon{key, host, std::move(args)});
+  LaunchRelay* const relay =
+      open != nullptr && !open->finished && !open->stopping ? RelayOf(*open) : nullptr;
+  if (relay != nullptr) target = relay->Want(head->record.node, host, args);
+  std::string cause;
+  if (!target.ok()) {
+    cause = std::string(target.status().message());
+  } else if (const DaemonEnd* const end = relay->EndOf(host)) {  // asked again
+    head->session->Send(param::DaemonEnded{key, host, end->exit_code, end->cause});
+    return;
+  } else if (!open->alive_on.contains(*target)) {
+    cause = absl::StrCat("node ", *target, " has left the attempt");
+  } else {
+    const NodeEntry* const node = nodes_.Find(*target);
+    const bool is_told = !open->start_due.contains(*target);
+    // A node that is away, or that has yet to be told of the attempt, hears of it then.
+    if (node != nullptr && node->session != nullptr && is_told) {
+      node->session->Send(param::StartDaemon{key, host, std::move(args)});
+    }
     return;
   }
-  const std::string cause = target.ok() ? absl::StrCat("node ", *target, " is not connected")
-                                        : std::string(target.status().message());
-  log_.Warn("no daemon started", {F("job", key.job_id), F("from", head->record.node),
-                                  F("host", host), F("reason", cause)});
+  log_.Warn("no daemon started",
+            {F("job", key.job_id), F("from", head->record.node), F("reason", cause)});
   head->session->Send(param::DaemonEnded{key, host, 1, cause});
 }
 
@@ -61,29 +80,53 @@ void Coordinator::DaemonEnded(const AgentSession* session, const AttemptKey& key
   OpenJob* const open = FindOpen(key);
   if (node == nullptr) return;
   nodes_.Heard(*node);
-  if (open == nullptr || open->relay == nullptr) return;  // over: the head is told to stop anyway
-  const absl::StatusOr<std::string> target = open->relay->Ended(node->record.node, host);
+  LaunchRelay* const relay = open == nullptr ? nullptr : RelayOf(*open);
+  if (relay == nullptr) return;  // over: the head is told to stop anyway
+  const absl::StatusOr<std::string> target =
+      relay->Ended(node->record.node, host, DaemonEnd{exit_code, cause});
   if (!target.ok()) {
     log_.Warn("the end of a daemon is not believed",
               {F("job", key.job_id), F("reason", target.status().message())});
     return;
   }
-  NodeEntry* const head = nodes_.Find(*target);
-  if (head != nullptr && head->session != nullptr) {
-    head->session->Send(param::DaemonEnded{key, host, exit_code, cause});
+  const NodeEntry* const head = nodes_.Find(*target);
+  if (head == nullptr || head->session == nullptr) return;  // it hears of it when it is back
+  const DaemonEnd& end = *relay->EndOf(host);
+  head->session->Send(param::DaemonEnded{key, host, end.exit_code, end.cause});
+}
+
+LaunchRelay* Coordinator::RelayOf(OpenJob& open) {
+  if (open.relay == nullptr && open.state != nullptr && LauncherOf(open) != "direct") {
+    open.relay = std::make_unique<LaunchRelay>(HostsOf(open.attempt.ranks));
+  }
+  return open.relay.get();
+}
+
+void Coordinator::RepeatDaemons(OpenJob& open, const NodeEntry& node) {
+  LaunchRelay* const relay = RelayOf(open);
+  if (relay == nullptr || node.session == nullptr) return;
+  const AttemptKey key = open.state->key();
+  for (const auto& [host, args] : relay->WantedOn(node.record.node)) {
+    node.session->Send(param::StartDaemon{key, host, args});
+  }
+  for (const auto& [host, end] : relay->EndsFor(node.record.node)) {
+    node.session->Send(param::DaemonEnded{key, host, end.exit_code, end.cause});
   }
 }
 
 // When an agent dies, the launcher takes the ranks of the other nodes away at once, long before the
 // lease is over: what they report is not the cause.
 void Coordinator::BlameLostNode(OpenJob& open) {
-  if (open.relay == nullptr || open.stopping || !open.state->failed()) return;
+  if (open.stopping || !open.state->failed() || RelayOf(open) == nullptr) return;
   const Failure first = open.state->failure();
   if (first.code != "UNAVAILABLE" && first.code != "ABORTED") return;
   for (const RankPlace& place : open.attempt.ranks) {
     const NodeEntry* const node = nodes_.Find(place.node);
-    if (node == nullptr || node->session != nullptr || !open.alive_on.contains(place.node))
+    if (node == nullptr || node->session != nullptr || !open.alive_on.contains(place.node)) {
       continue;
+    }
+    // One that has not come back since this coordinator started may well run.
+    if (!node->registered && !node->lost) continue;
     open.lost = true;
     open.state->AdoptFailure(
         Failure{"UNAVAILABLE", first.phase, place.node, place.rank,

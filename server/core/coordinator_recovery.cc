@@ -79,7 +79,6 @@ absl::Status Coordinator::RecoverAttempt(OpenJob& open) {
   open.comm_backends.assign(backend.begin() + 1, backend.end());
   open.state = std::make_unique<AttemptState>(*open.bench, key, std::move(rank_nodes), open.cases);
   open.exchange = std::make_unique<ExchangeTable>(open.job.ranks);
-  open.relay = std::make_unique<LaunchRelay>(HostsOf(open.attempt.ranks));
   open.accepted.assign(static_cast<std::size_t>(open.job.ranks), 0);
   open.sent = true;
   open.alive_on.insert(open.job.nodes.begin(), open.job.nodes.end());

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "proto/base/status.h"
@@ -75,10 +76,6 @@ void Coordinator::StartPlaced(const Placement& placement) {
                                        std::string(planned.message()), "", 0});
     open.stopping = true;
   }
-  open.relay.reset();
-  if (open.launcher != "direct") {
-    open.relay = std::make_unique<LaunchRelay>(HostsOf(open.attempt.ranks));
-  }
   open.accepted.assign(static_cast<std::size_t>(job.ranks), 0);
   if (job.attempt == 1) observer_.JobPlaced(job);
   log_.Info("job placed", {F("job", job.job_id), F("attempt", job.attempt),
@@ -115,6 +112,25 @@ void Coordinator::SendStart(OpenJob& open) {
     NodeEntry* node = nodes_.Find(name);
     // A node that is away now is told when it comes back.
     if (node != nullptr && node->session != nullptr) SendStartTo(open, *node);
+  }
+}
+
+void Coordinator::SendStartsDue(OpenJob& open) {
+  if (open.start_due.empty() || open.stopping || open.finished) return;
+  const auto& all = nodes_.nodes();
+  const bool heard_of_all =
+      std::all_of(open.job.nodes.begin(), open.job.nodes.end(), [&all](const std::string& name) {
+        const auto node = all.find(name);
+        return node != all.end() && (node->second.registered || node->second.lost);
+      });
+  if (open.launcher.empty() && LauncherOf(open) != "direct" && !heard_of_all) return;
+  const std::set<std::string> due = std::exchange(open.start_due, {});
+  for (const std::string& name : due) {
+    NodeEntry* const node = nodes_.Find(name);
+    if (node == nullptr || node->session == nullptr) continue;  // told when it is back
+    SendStartTo(open, *node);
+    if (open.stopping || open.state == nullptr) return;
+    RepeatDaemons(open, *node);
   }
 }
 

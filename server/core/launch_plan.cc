@@ -11,12 +11,19 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/base/status.h"
+#include "proto/base/text.h"
 
 namespace param {
 namespace {
 
 constexpr std::size_t kMaxArgs = 256;
 constexpr std::size_t kMaxArgsBytes = 256 << 10;
+constexpr std::size_t kMaxCauseBytes = 4 << 10;
+
+// A name that somebody gave us, for messages.
+std::string Shown(const std::string& host) {
+  return host.size() <= 64 ? host : absl::StrCat(ValidUtf8(host, 64), "...");
+}
 
 // An IPv4 address as a number; false for anything else.
 bool ParseAddress(const std::string& text, std::uint32_t* address) {
@@ -184,7 +191,7 @@ absl::StatusOr<std::string> LaunchRelay::Want(const std::string& from_node, cons
   const LaunchHost* const target = Find(host);
   if (target == nullptr || hosts_.front().node != from_node) {
     return absl::PermissionDeniedError(
-        target == nullptr ? absl::StrCat("host ", host, " is not one of the attempt's")
+        target == nullptr ? absl::StrCat("host ", Shown(host), " is not one of the attempt's")
                           : absl::StrCat("node ", from_node, " is not the head of the attempt"));
   }
   std::size_t bytes = 0;
@@ -193,24 +200,49 @@ absl::StatusOr<std::string> LaunchRelay::Want(const std::string& from_node, cons
     return absl::PermissionDeniedError(
         absl::StrCat("a command line of ", args.size(), " words and ", bytes, " B"));
   }
-  if (states_[host] != State::kIdle) {
+  Daemon& daemon = daemons_[host];
+  if (daemon.args.has_value() && *daemon.args != args) {
     return absl::PermissionDeniedError(absl::StrCat("a second daemon for host ", host));
   }
-  states_[host] = State::kWanted;
+  daemon.args = args;
   return target->node;
 }
 
 absl::StatusOr<std::string> LaunchRelay::Ended(const std::string& from_node,
-                                               const std::string& host) {
+                                               const std::string& host, DaemonEnd end) {
   const LaunchHost* const source = Find(host);
   if (source == nullptr || source->node != from_node) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("node ", from_node, " speaks for host ", host, ", which is not its own"));
+    return absl::PermissionDeniedError(absl::StrCat("node ", from_node, " speaks for host ",
+                                                    Shown(host), ", which is not its own"));
   }
-  if (std::exchange(states_[host], State::kEnded) == State::kEnded) {
-    return absl::PermissionDeniedError(absl::StrCat("the daemon of host ", host, " ends twice"));
-  }
+  end.cause = ValidUtf8(end.cause, kMaxCauseBytes);
+  Daemon& daemon = daemons_[host];
+  if (!daemon.end.has_value()) daemon.end = std::move(end);
   return hosts_.front().node;
+}
+
+const DaemonEnd* LaunchRelay::EndOf(const std::string& host) const {
+  const auto found = daemons_.find(host);
+  return found != daemons_.end() && found->second.end.has_value() ? &*found->second.end : nullptr;
+}
+
+std::map<std::string, std::vector<std::string>> LaunchRelay::WantedOn(
+    const std::string& node) const {
+  std::map<std::string, std::vector<std::string>> wanted;
+  for (const auto& [host, daemon] : daemons_) {
+    const bool is_open = daemon.args.has_value() && !daemon.end.has_value();
+    if (is_open && Find(host)->node == node) wanted[host] = *daemon.args;
+  }
+  return wanted;
+}
+
+std::map<std::string, DaemonEnd> LaunchRelay::EndsFor(const std::string& node) const {
+  std::map<std::string, DaemonEnd> ends;
+  if (hosts_.front().node != node) return ends;
+  for (const auto& [host, daemon] : daemons_) {
+    if (daemon.end.has_value()) ends[host] = *daemon.end;
+  }
+  return ends;
 }
 
 }  // namespace param

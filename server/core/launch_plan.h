@@ -3,6 +3,7 @@
 // each other through the coordinator. Pure.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,8 +43,16 @@ absl::StatusOr<LaunchPlan> PlanLaunch(const std::vector<RankPlace>& ranks,
                                       const std::map<std::string, const Registration*>& nodes,
                                       bool oversubscribed, const std::string& wanted);
 
+// How a daemon ended.
+struct DaemonEnd {
+  int exit_code = 0;
+  std::string cause;  // of all but 0
+  friend bool operator==(const DaemonEnd&, const DaemonEnd&) = default;
+};
+
 // Of one attempt: the head may have one daemon started per host, the node of a host may say once
-// how that ended.
+// how that ended. Both may say again what they said, after a reconnect or a coordinator's restart:
+// nothing changes by it.
 class LaunchRelay {
  public:
   explicit LaunchRelay(std::vector<LaunchHost> hosts) : hosts_(std::move(hosts)) {}
@@ -51,15 +60,26 @@ class LaunchRelay {
   // The node where the daemon is to start. PERMISSION_DENIED says what is wrong.
   absl::StatusOr<std::string> Want(const std::string& from_node, const std::string& host,
                                    const std::vector<std::string>& args);
-  // The head, who is to hear of it.
-  absl::StatusOr<std::string> Ended(const std::string& from_node, const std::string& host);
+  // The head, who is to hear of it. The first end counts. PERMISSION_DENIED says what is wrong.
+  absl::StatusOr<std::string> Ended(const std::string& from_node, const std::string& host,
+                                    DaemonEnd end);
+
+  // Null when it has not ended.
+  const DaemonEnd* EndOf(const std::string& host) const;
+  // What is to be said again to a node that was away: daemons that it is to run, by host with their
+  // command lines; and, to the head, the ends of all that have ended.
+  std::map<std::string, std::vector<std::string>> WantedOn(const std::string& node) const;
+  std::map<std::string, DaemonEnd> EndsFor(const std::string& node) const;
 
  private:
-  enum class State { kIdle, kWanted, kEnded };
+  struct Daemon {
+    std::optional<std::vector<std::string>> args;  // none: not asked for, as far as is known here
+    std::optional<DaemonEnd> end;
+  };
   const LaunchHost* Find(const std::string& host) const;
 
   const std::vector<LaunchHost> hosts_;
-  std::map<std::string, State> states_;  // by host
+  std::map<std::string, Daemon> daemons_;  // by host
 };
 
 }  // namespace param

@@ -25,7 +25,8 @@ struct Coordinator::OpenJob {
   std::vector<std::string> comm_backends;
   std::string launcher;                 // "": not planned yet
   LaunchPlan plan;                      // of a launcher with a head node
-  std::unique_ptr<LaunchRelay> relay;   // the same; null for others
+  std::unique_ptr<LaunchRelay> relay;   // the same; null for others: see RelayOf()
+  std::set<std::string> start_due;      // nodes that came back and have not been told to start
   std::vector<std::uint64_t> accepted;  // by rank: highest event on its way to the store
   std::vector<std::shared_ptr<const CaseRecord>> done;  // ended cases, in order of ending
   std::size_t published = 0;                            // of them are stored and were fanned out

@@ -5,8 +5,28 @@
 
 namespace param {
 
-Loop::Loop(absl::Duration period, std::function<void()> tick)
-    : period_(period), tick_(std::move(tick)) {}
+void SlowWatch::Took(absl::string_view what, absl::Duration took) const {
+  if (took <= limit_) return;
+  log_.Warn("slow: everything else waited for it",
+            {F("what", what), F("took", absl::FormatDuration(took))});
+}
+
+void SlowWatch::Run(absl::string_view what, const std::function<void()>& closure) const {
+  const absl::Duration begin = clock_.Monotonic();
+  closure();
+  Took(what, clock_.Monotonic() - begin);
+}
+
+Loop::Loop(absl::Duration period, std::function<void()> tick, const SlowWatch* watch)
+    : period_(period), tick_(std::move(tick)), watch_(watch) {}
+
+void Loop::RunOne(absl::string_view what, const std::function<void()>& closure) const {
+  if (watch_ == nullptr) {
+    closure();
+  } else {
+    watch_->Run(what, closure);
+  }
+}
 
 void Loop::Start() {
   thread_ = std::thread([this] { Run(); });
@@ -41,9 +61,9 @@ void Loop::Run() {
       batch.swap(posted_);
       if (batch.empty() && stopping_) return;
     }
-    for (const auto& closure : batch) closure();
+    for (const auto& closure : batch) RunOne("a closure of the coordinator's loop", closure);
     if (std::chrono::steady_clock::now() >= next_tick) {
-      tick_();
+      RunOne("a tick of the coordinator", tick_);
       next_tick = std::chrono::steady_clock::now() + absl::ToChronoMilliseconds(period_);
     }
   }

@@ -3,6 +3,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <cstdlib>
 
 #include "tests/fakes/cuda_model.h"
 #include "tests/fakes/nccl_model.h"
@@ -38,6 +41,18 @@ TEST_P(NcclOnModelRanks, PassesEveryCheckOfTheGpu) {
   const std::vector<Row> rows = CheckNccl(cuda_, nccl_, GetParam());
   EXPECT_GT(rows.size(), 30u);
   for (const Row& row : rows) EXPECT_EQ(row.verdict, "ok") << row.what << ": " << row.detail;
+}
+
+TEST_F(NcclOnModel, TakesTheNameOfTheJobsInterfaceAndLeavesANetworkAlone) {
+  ::unsetenv("NCCL_SOCKET_IFNAME");
+  ::setenv("PARAM_INTERFACE", "127.0.0.0/8", 1);
+  Connect(1);
+  EXPECT_EQ(std::getenv("NCCL_SOCKET_IFNAME"), nullptr);
+  ::setenv("PARAM_INTERFACE", "lo", 1);
+  Connect(1);
+  EXPECT_STREQ(std::getenv("NCCL_SOCKET_IFNAME"), "=lo");
+  ::unsetenv("PARAM_INTERFACE");
+  ::unsetenv("NCCL_SOCKET_IFNAME");
 }
 
 TEST_F(NcclOnModel, AWrongElementIsSeenByEveryOperation) {

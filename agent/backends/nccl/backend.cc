@@ -1,6 +1,10 @@
 // The one exported symbol, the table behind it, and the context.
 
+#include <net/if.h>
+
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "agent/backends/nccl/state.h"
 
@@ -27,8 +31,17 @@ void Release(Context& ctx) {
   if (ctx.scratch != nullptr) ctx.device->buffer_destroy(ctx.device_ctx, ctx.scratch);
 }
 
+// What the job asks for goes before what the node has set. NCCL takes names only: an address or a
+// network stays without effect on it. Before the first communicator, when NCCL reads it.
+void UseInterface() {
+  const char* const wanted = std::getenv("PARAM_INTERFACE");
+  if (wanted == nullptr || ::if_nametoindex(wanted) == 0) return;
+  ::setenv("NCCL_SOCKET_IFNAME", ("=" + std::string(wanted)).c_str(), 1);  // "=": not a prefix
+}
+
 // The device's table does not say which CUDA device is behind it; memory that it made does.
 std::int32_t Prepare(Context& ctx, param_error* err) {
+  UseInterface();
   PARAM_KIT_TRY(
       ctx.device->buffer_create(ctx.device_ctx, PARAM_MEMORY_DEVICE, 256, &ctx.scratch, err));
   PARAM_KIT_TRY(ctx.device->stream_create(ctx.device_ctx, &ctx.stream, err));

@@ -442,12 +442,38 @@ TEST_F(AgentTest, ADaemonOfAnAttemptThatIsNotHereIsAnsweredAtOnce) {
   EXPECT_THAT(launcher_.daemons, IsEmpty());
 }
 
-TEST_F(AgentTest, WithoutAConnectionTheLaunchFailsAtOnce) {
+TEST_F(AgentTest, DaemonsWithoutAnAnswerAreAskedForAgainOnEachConnection) {
+  Register();
+  agent_.OnMessage(GemmAttempt(1, 1, 1));
+  agent_.OnDaemonWanted({key_, "pnode0", {"orted", "a"}});
+  Close(absl::UnavailableError("socket closed"));
+  agent_.OnDaemonWanted({key_, "pnode1", {"orted", "b"}});
+  Advance(absl::Seconds(1));
+  uplink_.sent.clear();
+  Register();
+  ASSERT_THAT(uplink_.Sent<StartDaemon>(), SizeIs(2));
+  EXPECT_THAT(uplink_.Sent<StartDaemon>()[0].args, ElementsAre("orted", "a"));
+  EXPECT_THAT(uplink_.Sent<StartDaemon>()[1].args, ElementsAre("orted", "b"));
+  agent_.OnMessage(DaemonEnded{key_, "pnode0", 0, ""});
+  Reconnect();
+  ASSERT_THAT(uplink_.Sent<StartDaemon>(), SizeIs(1));
+  EXPECT_EQ(uplink_.Sent<StartDaemon>()[0].host, "pnode1");
+}
+
+TEST_F(AgentTest, TheEndOfADaemonIsToldOnEachConnection) {
   Register();
   agent_.OnMessage(GemmAttempt(1, 1, 1));
   Close(absl::UnavailableError("socket closed"));
-  agent_.OnDaemonWanted({key_, "pnode0", {"orted"}});
-  EXPECT_THAT(OnlyFailure().cause, HasSubstr("no connection to the coordinator"));
+  agent_.OnDaemonEnded({key_, "pnode0", 137, "orted killed by SIGKILL"});
+  Advance(absl::Seconds(1));
+  uplink_.sent.clear();
+  Register();
+  ASSERT_THAT(uplink_.Sent<DaemonEnded>(), SizeIs(1));
+  EXPECT_EQ(uplink_.Sent<DaemonEnded>()[0].exit_code, 137);
+  Reconnect();
+  EXPECT_THAT(uplink_.Sent<DaemonEnded>(), SizeIs(1));
+  Reconnect({key_});  // the coordinator knows nothing of it
+  EXPECT_THAT(uplink_.Sent<DaemonEnded>(), IsEmpty());
 }
 
 TEST_F(AgentTest, AnAttemptEndsWhenItsLauncherIsGoneToo) {

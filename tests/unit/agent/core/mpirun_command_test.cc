@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -223,19 +225,65 @@ TEST(OrtedArgsTest, ValuesMustBeThePlans) {
 }
 
 TEST(OrtedArgsTest, WhatIsMissingOrSaidTwiceIsRefused) {
-  for (const char* const key : {"ess", "ess_base_jobid", "ess_base_vpid", "orte_hnp_uri",
-                                "oob_tcp_if_include", "plm_rsh_no_tree_spawn", "orte_node_regex"}) {
-    Words words;
-    const Words given = Given();
-    words.push_back(given[0]);
-    for (std::size_t i = 1; i < given.size(); i += 3) {
-      if (given[i + 1] != key) words.insert(words.end(), {given[i], given[i + 1], given[i + 2]});
-    }
+  const Words given = Given();
+  for (std::size_t left_out = 1; left_out < given.size(); left_out += 3) {
+    const std::string key = given[left_out + 1];
+    if (key == "plm_rsh_agent") continue;  // goes no further anyway
+    Words words = given;
+    const auto from = words.begin() + static_cast<std::ptrdiff_t>(left_out);
+    words.erase(from, from + 3);
     EXPECT_THAT(WhyNot(words), HasSubstr(key)) << key;
   }
   Words twice = Given();
   twice.insert(twice.end(), {"-mca", "pml", "cm"});
   EXPECT_THAT(WhyNot(twice), HasSubstr("\"pml\" is said twice"));
+}
+
+TEST(OrtedArgsTest, EverySettingOfTheHeadMustHaveComeThrough) {
+  const Words args = MpirunArgs(TwoHosts(), {"/run/x/worker", "--launch-daemon"}, {"w"});
+  int settings = 0;
+  for (std::size_t i = 0; i + 2 < args.size(); ++i) {
+    if (args[i] != "--mca" || args[i + 1] == "plm_rsh_agent") continue;
+    ++settings;
+    Words words = Given();
+    const auto key = std::find(words.begin(), words.end(), args[i + 1]);
+    ASSERT_NE(key, words.end()) << args[i + 1];
+    words.erase(key - 1, key + 2);
+    EXPECT_THAT(WhyNot(words), HasSubstr(args[i + 1] + " is missing"));
+  }
+  EXPECT_EQ(settings, 7);
+}
+
+TEST(IsForRankTest, WhatTheLibrarySetsIsAndWhatCouldLoadAnObjectIsNot) {
+  for (const char* const name :
+       {"OMPI_COMM_WORLD_RANK", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_ess_base_vpid", "PMIX_RANK",
+        "PMIX_NAMESPACE", "PMIX_SERVER_URI", "PMIX_SERVER_URI41", "PMIX_DSTORE_21_BASE_PATH",
+        "OMPI_MCA_btl_tcp_if_include"}) {
+    EXPECT_TRUE(IsForRank(name)) << name;
+  }
+  for (const char* const name : {"OMPI_MCA_mca_base_component_path",
+                                 "PMIX_MCA_mca_base_component_path",
+                                 "OMPI_MCA_mca_component_path",
+                                 "PMIX_MCA_pmix_mca_base_component_path",
+                                 "OMPI_MCA_mca_base_param_files",
+                                 "OMPI_MCA_mca_base_param_file_path",
+                                 "OMPI_MCA_mca_base_envar_file_prefix",
+                                 "OMPI_MCA_orte_launch_agent",
+                                 "LD_PRELOAD",
+                                 "LD_LIBRARY_PATH",
+                                 "OMPI_LD_PRELOAD_PREPEND_X",
+                                 "OPAL_PREFIX",
+                                 "PMIX_INSTALL_PREFIX",
+                                 "OMPI_MCA_plm_rsh_agent",
+                                 "PMIX_SERVER_URI_X",
+                                 "OMPI_",
+                                 "PMIX_",
+                                 "",
+                                 "PATH",
+                                 "OMPI_COMM_WORLD_RANK2",
+                                 "ompi_comm_world_rank"}) {
+    EXPECT_FALSE(IsForRank(name)) << name;
+  }
 }
 
 TEST(OrtedArgsTest, HugeCommandLinesAreRefusedInFewWords) {

@@ -13,6 +13,7 @@
 #include "agent/process/run_file.h"
 #include "agent/process/worker_env.h"
 #include "proto/base/handle.h"
+#include "proto/base/socket_folder.h"
 #include "tests/unit/agent/process/process_fixture.h"
 
 namespace param::agent {
@@ -152,8 +153,8 @@ TEST_F(ChildrenTest, DestructionKillsWhatStillRuns) {
 TEST_F(ChildrenTest, ARunFileLetsTheNextAgentClearUp) {
   const pid_t pid = Shell("sleep 1000 & echo $! > $DIR/pids; wait");
   const std::vector<pid_t> pids = WaitForPids("pids", 1);
-  const std::string folder = Path("param-abc");
-  std::filesystem::create_directory(folder);
+  // As an agent leaves it that was killed: the lock is free.
+  const std::string folder = MakeSocketFolder(folder_)->path;
   std::ofstream(folder + "/s") << "";
   RunFile(Path("run.json"), "boot-1").Add({pid}, folder);
 
@@ -161,6 +162,22 @@ TEST_F(ChildrenTest, ARunFileLetsTheNextAgentClearUp) {
   ASSERT_TRUE(WaitForExit());
   EXPECT_TRUE(IsGone(pids[0]));
   EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
+TEST_F(ChildrenTest, ARunFileRemovesNoFolderThatIsInUseOrWasNeverOurs) {
+  const SocketFolder used = *MakeSocketFolder(folder_);
+  const std::string foreign = Path("param-foreign"), open = Path("param-abcdef");
+  for (const std::string& each : {foreign, open}) {
+    std::filesystem::create_directory(each);
+    std::ofstream(each + "/agent.lock") << "";
+  }
+  std::filesystem::permissions(open, std::filesystem::perms::all);
+  RunFile before(Path("run.json"), "boot-1");
+  for (const std::string& each : {used.path, foreign, open}) before.Add({}, each);
+  RunFile(Path("run.json"), "boot-1").ClearLeftovers(log_.log);
+  for (const std::string& each : {used.path, foreign, open}) {
+    EXPECT_TRUE(std::filesystem::exists(each + "/agent.lock")) << each;
+  }
 }
 
 TEST_F(ChildrenTest, ARunFileOfAnotherBootOrProcessKillsNobody) {
@@ -173,6 +190,17 @@ TEST_F(ChildrenTest, ARunFileOfAnotherBootOrProcessKillsNobody) {
   std::ofstream(Path("run.json")) << "rubbish";
   EXPECT_EQ(RunFile(Path("run.json"), "boot-1").ClearLeftovers(log_.log), 0);
   EXPECT_FALSE(IsGone(pid));
+}
+
+TEST(WorkerEnvironmentTest, AnEntryThatIsNoVariableChangesNothing) {
+  std::vector<std::string> env = {"A=1", "AB=2"};
+  EXPECT_TRUE(SetVariable(&env, "A=3"));
+  EXPECT_THAT(env, ElementsAre("AB=2", "A=3"));
+  for (const std::string& entry :
+       {std::string(), std::string("A"), std::string("=x"), std::string("A=\0x", 4)}) {
+    EXPECT_FALSE(SetVariable(&env, entry)) << entry;
+    EXPECT_THAT(env, ElementsAre("AB=2", "A=3"));
+  }
 }
 
 TEST(WorkerEnvironmentTest, PassesWhatLibrariesNeedAndNoSecret) {

@@ -65,6 +65,7 @@ class DirectLauncherTest : public ProcessTest {
                                             .log = &log_.log});
     launcher_->SetEvents(&events_);
     LaunchRequest request{.key = key_, .ranks = {}, .fake_script = fake_script};
+    request.plan.interface = interface_;
     for (int r = 0; r < ranks; ++r) request.ranks.push_back({r, absl::StrCat("token", r)});
     absl::StatusOr<Launched> launched = launcher_->Start(request);
     EXPECT_TRUE(launched.ok()) << launched.status();
@@ -101,6 +102,7 @@ class DirectLauncherTest : public ProcessTest {
   static constexpr char kPrintSocketAndStay[] = "echo $PARAM_WORKER_SOCKET; exec sleep 1000";
 
   const AttemptKey key_{"j-x", 1};
+  std::string interface_;
   FakeEvents events_;
   RunFile run_file_{Path("run.json"), "boot"};
   Children children_{*reactor_, clock_, log_.log};
@@ -112,6 +114,13 @@ TEST_F(DirectLauncherTest, AWorkerGetsSocketAndTokenAndItsOutputComesBeforeItsEx
   ASSERT_TRUE(RunUntil([&] { return events_.exits.size() == 2; }));
   EXPECT_EQ(WEXITSTATUS(events_.exits[0]), 4);
   EXPECT_THAT(events_.output, ::testing::IsSupersetOf({"token0", "token1", "oops", "unfinished"}));
+}
+
+TEST_F(DirectLauncherTest, AWorkerHearsOfTheInterfaceThatTheJobAsksFor) {
+  interface_ = "eth7";
+  Start("echo [$PARAM_INTERFACE]");
+  ASSERT_TRUE(RunUntil([&] { return !events_.exits.empty(); }));
+  EXPECT_THAT(events_.output, ElementsAre("[eth7]"));
 }
 
 TEST_F(DirectLauncherTest, TheFakeScriptIsAFileInAFolderOfItsOwn) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 
 #include "absl/strings/match.h"
@@ -70,10 +71,15 @@ class MpirunLauncherTest : public ProcessTest {
       "$shim pnode0 ' orted' -mca ess '\"env\"' -mca ess_base_jobid '\"77\"' -mca ess_base_vpid 1 "
       "-mca ess_base_num_procs '\"2\"' -mca orte_node_regex '\"vm,pnode[1:0]@0(2)\"' "
       "-mca orte_hnp_uri '\"77.0;tcp://127.0.0.1:5\"' -mca plm_rsh_no_tree_spawn '\"1\"' "
+      "-mca orte_leave_session_attached 1 -mca plm rsh -mca pml ob1 -mca btl self,vader,tcp "
+      "-mca btl_tcp_if_include lo -mca mpi_yield_when_idle 0 -mca if_base_do_not_resolve 1 "
+      "-mca hwloc_base_binding_policy none -mca rmaps_base_mapping_policy slot "
+      "-mca pmix '\"^s1,s2,cray,isolated\"' "
       "-mca oob_tcp_if_include '\"lo\"' -mca plm_rsh_agent \"\\\"$shim\\\"\"";
   // orted: starts rank 0 by the name that mpirun was told.
   static constexpr char kOrted[] =
-      "OMPI_COMM_WORLD_RANK=0 OMPI_X=seen SECRET=y worker --launch-rank OMPI_COMM_WORLD_RANK";
+      "OMPI_COMM_WORLD_RANK=0 PMIX_ID=seen SECRET=y OMPI_MCA_mca_base_component_path=/evil "
+      "PMIX_MCA_x=y worker --launch-rank OMPI_COMM_WORLD_RANK";
 
   absl::StatusOr<Launched> Start(const std::string& rank, const std::string& mpirun = kMpirun,
                                  const std::string& orted = kOrted, int ranks = 1) {
@@ -127,12 +133,12 @@ class MpirunLauncherTest : public ProcessTest {
 
 TEST_F(MpirunLauncherTest, ARankIsTheAgentsOwnChildWithTheLaunchersVariables) {
   const absl::StatusOr<Launched> launched = Start(
-      "echo $OMPI_X $OMPI_COMM_WORLD_RANK $PARAM_WORKER_TOKEN $OMPI_MCA_btl [$SECRET]"
-      "[$PARAM_LAUNCH_TOKEN] $PPID");
+      "echo $PMIX_ID $OMPI_COMM_WORLD_RANK $PARAM_WORKER_TOKEN $OMPI_MCA_btl [$SECRET]"
+      "[$PARAM_LAUNCH_TOKEN][$OMPI_MCA_mca_base_component_path][$PMIX_MCA_x] $PPID");
   ASSERT_TRUE(launched.ok()) << launched.status();
   EXPECT_EQ(launched->pids.at(0), 0);  // it comes later
   ASSERT_TRUE(RunUntil([this] { return Gone(); }));
-  EXPECT_THAT(events_.output, Contains(absl::StrCat("seen 0 token0 old [][] ", ::getpid())));
+  EXPECT_THAT(events_.output, Contains(absl::StrCat("seen 0 token0 old [][][][] ", ::getpid())));
   EXPECT_EQ(events_.exits.at(0), 0);
   EXPECT_GT(events_.pids.at(0), 0);
   EXPECT_THAT(events_.failures, IsEmpty());
@@ -203,6 +209,64 @@ TEST_F(MpirunLauncherTest, AHostMayHaveOneDaemonOnly) {
   launcher_->Start(StartDaemon{key_, "pnode0", {"orted"}});
   ASSERT_THAT(events_.failures, SizeIs(1));
   EXPECT_THAT(std::string(events_.failures[0].message()), HasSubstr("a second time"));
+  launcher_->Signal({key_, 0}, SIGKILL);
+  ASSERT_TRUE(RunUntil([this] { return Gone(); }));
+}
+
+TEST_F(MpirunLauncherTest, ADaemonThatIsAskedForAgainIsTheSameOne) {
+  StartDaemon wanted;
+  events_.edit = [&wanted](StartDaemon* each) { wanted = *each; };
+  ASSERT_TRUE(Start("sleep 600", absl::StrCat(kMpirun, " & wait")).ok());
+  ASSERT_TRUE(RunUntil([this] { return events_.pids.contains(0); }));
+  const std::size_t running = children_.size();
+  launcher_->Start(wanted);
+  EXPECT_EQ(children_.size(), running);
+  EXPECT_THAT(events_.failures, IsEmpty());
+  EXPECT_THAT(events_.daemons, IsEmpty());
+  launcher_->Signal({key_, 0}, SIGKILL);
+  ASSERT_TRUE(RunUntil([this] { return !events_.daemons.empty(); }));
+  const int code = events_.daemons[0].exit_code;
+  launcher_->Start(wanted);  // the head has not heard of the end, it seems
+  ASSERT_THAT(events_.daemons, SizeIs(2));
+  EXPECT_EQ(events_.daemons[1].exit_code, code);
+  launcher_->Abort(key_);
+  ASSERT_TRUE(RunUntil([this] { return Gone(); }));
+}
+
+TEST_F(MpirunLauncherTest, ASecondHelperForAHostIsSentAway) {
+  // Both ask for the same host; the launcher answers the second by itself.
+  const std::string twice =
+      absl::StrReplaceAll(kMpirun, {{"$shim pnode0", "ask() { $shim pnode0"}});
+  int asked = 0;
+  events_.edit = [&asked](StartDaemon*) { ++asked; };
+  ASSERT_TRUE(
+      Start("sleep 600", absl::StrCat(twice, "; }\nask & sleep 0.3; ask; echo second $?; wait"))
+          .ok());
+  ASSERT_TRUE(RunUntil([this] {
+    return std::any_of(events_.output.begin(), events_.output.end(),
+                       [](const std::string& line) { return absl::StrContains(line, "second "); });
+  }));
+  EXPECT_EQ(asked, 1);
+  EXPECT_TRUE(log_.Has("a second daemon for host pnode0"));
+  launcher_->Abort(key_);
+  ASSERT_TRUE(RunUntil([this] { return Gone(); }));
+}
+
+TEST_F(MpirunLauncherTest, AMouthThatNeverStopsDoesNotKeepTheOthersWaiting) {
+  ASSERT_TRUE(Start("exit 0", "trap '' TERM; while :; do echo babble babble babble; done").ok());
+  int rounds = 0;
+  EXPECT_TRUE(RunUntil([&rounds] { return ++rounds > 20; }));
+  launcher_->Abort(key_);
+  ASSERT_TRUE(RunUntil([this] { return Gone(); }));
+}
+
+TEST_F(MpirunLauncherTest, TheFolderInMemoryIsNotTakenForADeadOnesWhileItIsUsed) {
+  ASSERT_TRUE(Start("sleep 600", kMpirun, kOrted, 2).ok());
+  EXPECT_THAT(Folders(), SizeIs(2));  // the socket's and the memory's
+  EXPECT_EQ(RemoveDeadSocketFolders(folder_), 0);
+  EXPECT_THAT(Folders(), SizeIs(2));
+  launcher_->Abort(key_);
+  ASSERT_TRUE(RunUntil([this] { return events_.pids.contains(0) || Gone(); }));
   launcher_->Signal({key_, 0}, SIGKILL);
   ASSERT_TRUE(RunUntil([this] { return Gone(); }));
 }

@@ -84,6 +84,17 @@ TEST(WireTest, DaemonsGoBothWays) {
   EXPECT_EQ(std::get<DaemonEnded>(*read).cause, "killed");
 }
 
+// The other end ends the connection over a string that is not UTF-8.
+TEST(WireTest, WhatAForeignLauncherSaysCannotEndTheConnection) {
+  const v1::FromAgent ended = ToWire(UpMessage(DaemonEnded{{"j", 2}, "p", 1, "no \xFF route"}));
+  const v1::FromAgent wanted = ToWire(UpMessage(StartDaemon{{"j", 2}, "p\xFF", {"a\xC3"}}));
+  v1::FromAgent read;
+  EXPECT_TRUE(read.ParseFromString(wanted.SerializeAsString()));
+  EXPECT_EQ(read.start_daemon().args(0), "a?");
+  EXPECT_TRUE(read.ParseFromString(ended.SerializeAsString()));
+  EXPECT_EQ(read.daemon_ended().cause(), "no ? route");
+}
+
 TEST(WireTest, WhatIsNotKnownIsAnError) {
   EXPECT_EQ(FromWire(v1::ToAgent()).status().code(), absl::StatusCode::kInvalidArgument);
   v1::ToAgent wire;

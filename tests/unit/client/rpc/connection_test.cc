@@ -1,6 +1,9 @@
 #include "client/rpc/connection.h"
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <filesystem>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "client/rpc/exit_code.h"
+#include "proto/base/handle.h"
 #include "tests/unit/client/fake_services.h"
 #include "tests/unit/client/samples.h"
 
@@ -69,6 +73,37 @@ TEST(Connection, ToNobodySaysWhereAndWhatToDo) {
   EXPECT_TRUE(absl::IsUnavailable(status));
   EXPECT_NE(status.message().find("127.0.0.1:1 (from PARAM_SERVER)"), absl::string_view::npos);
   EXPECT_NE(status.message().find("paramctl up"), absl::string_view::npos);
+}
+
+// Takes connections and says nothing, as a coordinator that is stopped or has no time.
+class Silent {
+ public:
+  Silent() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    auto* const raw = reinterpret_cast<sockaddr*>(&address);
+    EXPECT_EQ(::bind(socket_.get(), raw, size), 0);
+    EXPECT_EQ(::listen(socket_.get(), 16), 0);
+    EXPECT_EQ(::getsockname(socket_.get(), raw, &size), 0);
+    address_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+  }
+  const std::string& address() const { return address_; }
+
+ private:
+  const Fd socket_;
+  std::string address_;
+};
+
+TEST(Connection, ToASlowCoordinatorWaitsAsLongAsTheCallMayTake) {
+  const Silent silent;
+  ConnectionOptions options = Quick();
+  options.call_deadline = absl::Seconds(1);
+  Connection connection({silent.address(), "flag"}, options);
+  const absl::Status status = connection.Info().status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status)) << status;
+  EXPECT_EQ(ExitCodeOf(status), ExitCode::kUnavailable);
 }
 
 struct Seen {

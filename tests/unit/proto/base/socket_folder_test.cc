@@ -100,6 +100,42 @@ TEST_F(SocketFolderTest, WhatIsNotCertainlyDeadStays) {
   EXPECT_TRUE(fs::exists(elsewhere + "/s"));
 }
 
+TEST_F(SocketFolderTest, ItsOwnerRemovesItWithAllThatIsInIt) {
+  const SocketFolder folder = Make();
+  fs::create_directories(folder.path + "/a/b");
+  std::ofstream(folder.path + "/a/b/c") << "x";
+  EXPECT_TRUE(RemoveSocketFolder(folder.path));
+  EXPECT_TRUE(fs::is_empty(root_));
+  EXPECT_FALSE(RemoveSocketFolder(folder.path));  // gone
+}
+
+TEST_F(SocketFolderTest, OneIsRemovedByName) {
+  const SocketFolder used = Make();
+  const std::string dead = Left("param-a1B2c3"), other = Left("other-abcdef");
+  EXPECT_FALSE(RemoveDeadSocketFolder(used.path));
+  EXPECT_FALSE(RemoveDeadSocketFolder(other));
+  EXPECT_FALSE(RemoveDeadSocketFolder(root_ + "/param-nobody"));
+  EXPECT_TRUE(RemoveDeadSocketFolder(dead));
+  EXPECT_FALSE(fs::exists(dead));
+  EXPECT_TRUE(fs::exists(other));
+}
+
+TEST_F(SocketFolderTest, TheRootHasNothingThatACommandLineWouldSplit) {
+  const char* const before = std::getenv("XDG_RUNTIME_DIR");
+  const std::string kept = before == nullptr ? "" : before;
+  for (const char* const name : {"plain", "with blank", "with'quote", "with\"quote", "with$x"}) {
+    const std::string path = root_ + "/" + name;
+    fs::create_directory(path);
+    ::setenv("XDG_RUNTIME_DIR", path.c_str(), 1);
+    EXPECT_EQ(SocketRoot(), std::string(name) == "plain" ? path : "/tmp") << name;
+  }
+  if (before == nullptr) {
+    ::unsetenv("XDG_RUNTIME_DIR");
+  } else {
+    ::setenv("XDG_RUNTIME_DIR", kept.c_str(), 1);
+  }
+}
+
 TEST_F(SocketFolderTest, ARootThatIsNotThereHasNone) {
   EXPECT_EQ(RemoveDeadSocketFolders(root_ + "/missing"), 0);
   EXPECT_FALSE(MakeSocketFolder(root_ + "/missing").ok());

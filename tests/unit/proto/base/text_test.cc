@@ -106,5 +106,20 @@ TEST(DidYouMean, IsAClauseOrNothing) {
   EXPECT_EQ(DidYouMean("velocity", {"f64"}), "");
 }
 
+TEST(ValidUtf8, KeepsCharactersAndReplacesTheRest) {
+  const std::string good = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80z";
+  EXPECT_EQ(ValidUtf8(good), good);
+  EXPECT_EQ(ValidUtf8(std::string("a\0b", 3)), std::string("a\0b", 3));
+  EXPECT_EQ(ValidUtf8("a\xFFz"), "a?z");
+  EXPECT_EQ(ValidUtf8("\xE2\x82z"), "??z");     // cut
+  EXPECT_EQ(ValidUtf8("\xC0\xAF"), "??");       // longer than needed
+  EXPECT_EQ(ValidUtf8("\xED\xA0\x80"), "???");  // a surrogate
+  EXPECT_EQ(ValidUtf8("\xF4\x90\x80\x80"), "????");
+  EXPECT_EQ(ValidUtf8("\x80"), "?");
+  EXPECT_EQ(ValidUtf8(good, 2), "a");  // not inside a character
+  EXPECT_EQ(ValidUtf8(good, 3), "a\xC3\xA4");
+  EXPECT_EQ(ValidUtf8("abc", 0), "");
+}
+
 }  // namespace
 }  // namespace param

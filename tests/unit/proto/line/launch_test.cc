@@ -35,10 +35,16 @@ TEST(LaunchTest, AnEndIsReadBack) {
 }
 
 TEST(LaunchTest, GarbageIsAnError) {
+  EXPECT_TRUE(
+      DecodeLaunchHello(R"({"token": "t", "rank": 0, "env": ["QT1C"], "host": "", "args": []})")
+          .ok());  // A=B: what the rest differs from
   for (const char* const line :
        {"", "x", "[]", "{}", R"({"token": 1, "rank": 0, "env": [], "host": "", "args": []})",
         R"({"token": "t", "rank": -2, "env": [], "host": "", "args": []})",
         R"({"token": "t", "rank": 0, "env": [7], "host": "", "args": []})",
+        R"({"token": "t", "rank": 0, "env": ["QQ=="], "host": "", "args": []})",      // A
+        R"({"token": "t", "rank": 0, "env": ["PUE="], "host": "", "args": []})",      // =A
+        R"({"token": "t", "rank": 0, "env": ["QT0AQg=="], "host": "", "args": []})",  // A=\0B
         R"({"token": "t", "rank": 0, "env": "x", "host": "", "args": []})"}) {
     EXPECT_FALSE(DecodeLaunchHello(line).ok()) << line;
   }

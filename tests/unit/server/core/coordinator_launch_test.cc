@@ -111,12 +111,112 @@ TEST_F(CoordinatorLaunchTest, NothingStartsOnceTheAttemptEnds) {
   ASSERT_THAT(n1_->Sent<DaemonEnded>(), SizeIs(1));
 }
 
-TEST_F(CoordinatorLaunchTest, ANodeThatIsAwayIsNamed) {
+TEST_F(CoordinatorLaunchTest, ANodeThatIsAwayHearsOfItsDaemonWhenItIsBack) {
+  Run();
+  coordinator_->Disconnected(n2_.get());
+  coordinator_->StartDaemon(n1_.get(), key_, "pnode1", {"orted", "x"});
+  EXPECT_THAT(n1_->Sent<DaemonEnded>(), IsEmpty());
+  const auto n2 = Connected("n2", "first", {key_});
+  ASSERT_THAT(n2->Sent<StartDaemon>(), SizeIs(1));
+  EXPECT_THAT(n2->Sent<StartDaemon>()[0].args, ElementsAre("orted", "x"));
+}
+
+TEST_F(CoordinatorLaunchTest, ANodeThatStaysAwayEndsTheAttempt) {
   Run();
   coordinator_->Disconnected(n2_.get());
   coordinator_->StartDaemon(n1_.get(), key_, "pnode1", {"orted"});
-  ASSERT_THAT(n1_->Sent<DaemonEnded>(), SizeIs(1));
-  EXPECT_EQ(n1_->Sent<DaemonEnded>()[0].cause, "node n2 is not connected");
+  coordinator_->Heartbeat(n1_.get());
+  clock_.Advance(options_.lease / 2);
+  coordinator_->Heartbeat(n1_.get());
+  Advance(options_.lease / 2 + absl::Seconds(1));
+  ASSERT_THAT(n1_->Sent<StopAttempt>(), SizeIs(1));
+  EXPECT_THAT(n1_->Sent<StopAttempt>()[0].reason, HasSubstr("agent lost"));
+  coordinator_->StartDaemon(n1_.get(), key_, "pnode1", {"orted"});
+  EXPECT_THAT(n1_->Sent<DaemonEnded>(), SizeIs(1));
+}
+
+TEST_F(CoordinatorLaunchTest, AHeadThatWasAwayHearsOfTheEnds) {
+  Run();
+  coordinator_->StartDaemon(n1_.get(), key_, "pnode1", {"orted"});
+  coordinator_->Disconnected(n1_.get());
+  coordinator_->DaemonEnded(n2_.get(), key_, "pnode1", 7, "gone");
+  const auto n1 = Connected("n1", "first", {key_});
+  ASSERT_THAT(n1->Sent<DaemonEnded>(), SizeIs(1));
+  EXPECT_EQ(n1->Sent<DaemonEnded>()[0].exit_code, 7);
+  coordinator_->StartDaemon(n1.get(), key_, "pnode1", {"orted"});  // asked again: the same answer
+  ASSERT_THAT(n1->Sent<DaemonEnded>(), SizeIs(2));
+  EXPECT_EQ(n1->Sent<DaemonEnded>()[1].cause, "gone");
+  EXPECT_THAT(n2_->Sent<StartDaemon>(), SizeIs(1));
+}
+
+TEST_F(CoordinatorLaunchTest, AfterARestartWantsAreRelayedWhenTheTargetIsBack) {
+  Run();
+  coordinator_->StartDaemon(n1_.get(), key_, "pnode1", {"orted"});
+  Restart();
+  const auto n1 = Connected("n1", "first", {key_});
+  coordinator_->StartDaemon(n1.get(), key_, "pnode1", {"orted"});  // as agents do
+  EXPECT_THAT(n1->Sent<DaemonEnded>(), IsEmpty());
+  const auto n2 = Connected("n2", "first", {key_});
+  EXPECT_THAT(n2->Sent<StartDaemon>(), SizeIs(1));
+}
+
+// A coordinator that was restarted knows the nodes of an attempt by name only, until they are back.
+TEST_F(CoordinatorLaunchTest, AfterARestartTheStartWaitsForAllNodesOfThePlan) {
+  Run();
+  Restart();
+  const auto n2 = Connected("n2", "second");  // it never began
+  EXPECT_THAT(n2->Sent<StartAttempt>(), IsEmpty());
+  const auto n1 = Connected("n1", "second");
+  for (const auto& session : {n1, n2}) {
+    ASSERT_THAT(session->Sent<StartAttempt>(), SizeIs(1));
+    const StartAttempt start = session->Sent<StartAttempt>()[0];
+    EXPECT_EQ(start.launcher, "mpirun");
+    EXPECT_EQ(start.plan.interface, "10.0.0.0/24");
+    EXPECT_THAT(start.plan.head_addresses, ElementsAre("10.0.0.1"));
+  }
+  EXPECT_EQ(Stored(key_.job_id).state, JobState::kStarting);
+}
+
+TEST_F(CoordinatorLaunchTest, ANodeThatHasBegunIsWaitedForToo) {
+  Run();
+  Restart();
+  const auto n2 = Connected("n2", "second");
+  const auto n1 = Connected("n1", "first", {key_});
+  ASSERT_THAT(n2->Sent<StartAttempt>(), SizeIs(1));
+  EXPECT_THAT(n2->Sent<StartAttempt>()[0].plan.head_addresses, ElementsAre("10.0.0.1"));
+  EXPECT_THAT(n1->Sent<StartAttempt>(), IsEmpty());
+}
+
+TEST_F(CoordinatorLaunchTest, ADaemonWaitsForTheAttemptOnItsNode) {
+  Run();
+  Restart();
+  const auto n1 = Connected("n1", "first", {key_});
+  auto n2 = std::make_shared<PlayedSession>();
+  coordinator_->StartDaemon(n1.get(), key_, "pnode1", {"orted"});
+  ASSERT_TRUE(Connect("n2", n2, "second").ok());
+  ASSERT_THAT(n2->sent, SizeIs(testing::Ge(2)));
+  EXPECT_TRUE(std::holds_alternative<StartAttempt>(n2->sent[0]));
+  EXPECT_TRUE(std::holds_alternative<StartDaemon>(n2->sent[1]));
+}
+
+TEST_F(CoordinatorLaunchTest, DirectStartsWaitForNobody) {
+  Connected("n1");
+  Connected("n2");
+  ASSERT_TRUE(Submit(Gemm(2)).ok());
+  Restart();
+  EXPECT_THAT(Connected("n2", "second")->Sent<StartAttempt>(), SizeIs(1));
+}
+
+TEST_F(CoordinatorLaunchTest, ANodeThatIsNotBackYetIsNotBlamed) {
+  Run();
+  Restart();
+  const auto n1 = Connected("n1", "first", {key_});
+  Say(n1, key_, 0, line::Failure{"ABORTED", line::Phase::kTimed, "it broke", "", 0, -1});
+  End(n1, key_);
+  Connected("n2", "first", {key_});
+  clock_.Advance(options_.lease * 4 + options_.stop_grace);
+  Advance(absl::Seconds(1));
+  EXPECT_EQ(Stored(key_.job_id).failure.cause, "it broke");
 }
 
 // The launcher takes the other ranks away at once when an agent dies, long before its lease is

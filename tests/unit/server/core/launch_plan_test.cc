@@ -8,6 +8,8 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
 
 class LaunchPlanTest : public testing::Test {
  protected:
@@ -123,10 +125,33 @@ class LaunchRelayTest : public testing::Test {
 TEST_F(LaunchRelayTest, TheHeadHasEachDaemonStartedOnce) {
   EXPECT_EQ(*relay_.Want("n1", "p1", {"orted"}), "n2");
   EXPECT_EQ(*relay_.Want("n1", "p0", {"orted"}), "n1");
-  EXPECT_THAT(std::string(relay_.Want("n1", "p1", {"orted"}).status().message()),
+  EXPECT_THAT(std::string(relay_.Want("n1", "p1", {"orted", "x"}).status().message()),
               HasSubstr("a second daemon for host p1"));
-  EXPECT_EQ(*relay_.Ended("n2", "p1"), "n1");
-  EXPECT_THAT(std::string(relay_.Ended("n2", "p1").status().message()), HasSubstr("ends twice"));
+  EXPECT_EQ(relay_.EndOf("p1"), nullptr);
+  EXPECT_EQ(*relay_.Ended("n2", "p1", {3, "why"}), "n1");
+  EXPECT_EQ(*relay_.EndOf("p1"), (DaemonEnd{3, "why"}));
+}
+
+TEST_F(LaunchRelayTest, WhatIsSaidAgainChangesNothing) {
+  EXPECT_EQ(*relay_.Want("n1", "p1", {"orted"}), "n2");
+  EXPECT_EQ(*relay_.Want("n1", "p1", {"orted"}), "n2");
+  EXPECT_EQ(*relay_.Ended("n2", "p1", {3, "why"}), "n1");
+  EXPECT_EQ(*relay_.Ended("n2", "p1", {0, ""}), "n1");
+  EXPECT_EQ(*relay_.Want("n1", "p1", {"orted"}), "n2");
+  EXPECT_EQ(relay_.EndOf("p1")->exit_code, 3);
+}
+
+TEST_F(LaunchRelayTest, ANodeThatWasAwayHearsWhatIsOpen) {
+  ASSERT_TRUE(relay_.Want("n1", "p0", {"orted", "0"}).ok());
+  ASSERT_TRUE(relay_.Want("n1", "p1", {"orted", "1"}).ok());
+  EXPECT_THAT(relay_.WantedOn("n2"), ElementsAre(Pair("p1", ElementsAre("orted", "1"))));
+  EXPECT_THAT(relay_.EndsFor("n1"), IsEmpty());
+  ASSERT_TRUE(relay_.Ended("n2", "p1", {1, std::string(1 << 20, 'x')}).ok());
+  EXPECT_THAT(relay_.WantedOn("n2"), IsEmpty());
+  EXPECT_THAT(relay_.WantedOn("n1"), ElementsAre(Pair("p0", ElementsAre("orted", "0"))));
+  ASSERT_THAT(relay_.EndsFor("n1"), ElementsAre(Pair("p1", testing::_)));
+  EXPECT_EQ(relay_.EndsFor("n1").at("p1").cause.size(), 4096u);
+  EXPECT_THAT(relay_.EndsFor("n2"), IsEmpty());
 }
 
 TEST_F(LaunchRelayTest, NobodyElseAsksOrAnswers) {
@@ -136,10 +161,14 @@ TEST_F(LaunchRelayTest, NobodyElseAsksOrAnswers) {
               HasSubstr("n3 is not the head"));
   EXPECT_THAT(std::string(relay_.Want("n1", "p7", {}).status().message()),
               HasSubstr("p7 is not one of the attempt's"));
-  EXPECT_THAT(std::string(relay_.Ended("n1", "p1").status().message()), HasSubstr("not its own"));
-  EXPECT_FALSE(relay_.Ended("n2", "p7").ok());
+  EXPECT_THAT(std::string(relay_.Ended("n1", "p1", {}).status().message()),
+              HasSubstr("not its own"));
+  EXPECT_FALSE(relay_.Ended("n2", "p7", {}).ok());
   EXPECT_FALSE(relay_.Want("n1", "p1", std::vector<std::string>(257, "x")).ok());
   EXPECT_FALSE(relay_.Want("n1", "p1", {std::string(1 << 20, 'x')}).ok());
+  const std::string huge(1 << 20, 'p');
+  EXPECT_LT(relay_.Want("n1", huge, {}).status().message().size(), 200u);
+  EXPECT_LT(relay_.Ended("n1", huge, {}).status().message().size(), 200u);
   EXPECT_TRUE(relay_.Want("n1", "p1", {"orted"}).ok());  // what was refused changed nothing
 }
 

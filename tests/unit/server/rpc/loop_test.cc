@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fakes/fake_clock.h"
+
 namespace param {
 namespace {
 
@@ -88,6 +90,26 @@ TEST(Loop, TicksThoughClosuresNeverCease) {
   loop.Start();
   EXPECT_TRUE(ticked.Await());
   loop.Stop();
+}
+
+TEST(Loop, WarnsOfAClosureThatKeptTheOthersWaiting) {
+  FakeClock clock;
+  std::vector<std::string> lines;  // the loop's thread writes, and is gone before they are read
+  const Log log{Level::kWarn, [&](Level, absl::string_view line) { lines.emplace_back(line); }};
+  const SlowWatch watch(clock, log);
+  Loop loop(
+      absl::Hours(1), [] {}, &watch);
+  loop.Start();
+  loop.Post([&clock] { clock.Advance(absl::Seconds(1)); });
+  loop.Post([&clock] { clock.Advance(absl::Milliseconds(1500)); });
+  loop.Stop();
+  ASSERT_THAT(lines, testing::SizeIs(1));
+  EXPECT_THAT(lines[0], testing::HasSubstr("closure"));
+  EXPECT_THAT(lines[0], testing::HasSubstr("1.5s"));
+  watch.Took("a commit of the store", absl::Milliseconds(999));
+  EXPECT_THAT(lines, testing::SizeIs(1));
+  watch.Took("a commit of the store", absl::Milliseconds(2500));
+  EXPECT_THAT(lines, testing::SizeIs(2));
 }
 
 TEST(Loop, StopRunsWhatWasPostedBeforeIt) {
