@@ -185,7 +185,8 @@ absl::StatusOr<std::optional<CollectiveOp>> HintedOperation(const ImportHints& h
   if (hints.operation.empty()) return std::optional<CollectiveOp>();
   const std::optional<CollectiveOp> op = CollectiveOpFromName(hints.operation);
   if (op.has_value()) return op;
-  const std::vector<std::string> names(std::begin(kCollectiveOpNames), std::end(kCollectiveOpNames));
+  const std::vector<std::string> names(std::begin(kCollectiveOpNames),
+                                       std::end(kCollectiveOpNames));
   return absl::InvalidArgumentError(absl::StrCat("operation \"", hints.operation,
                                                  "\" is not one of ", absl::StrJoin(names, ", "),
                                                  DidYouMean(hints.operation, names)));

@@ -36,8 +36,9 @@ class SlowWatcher(unittest.TestCase):
     def test_is_dropped_with_a_clear_status_and_never_slows_the_job(self):
         with Fleet(1) as fleet:
             self.assertEqual(fleet.ctl("node", "drain", "n1").code, 0)
+            # Long enough for one write to the slow one to have waited for all of the coordinator's patience.
             job_id = fleet.detach("gemm", "--m", f"1:{CASES}:+1", "--n", 1, "--k", 1, "--iters", 1, "--warmup", 0,
-                                  "--backend", "fake")
+                                  "--backend", "fake", script={"latency_ns": 4_000_000, "real_time": True})
             slow = fleet.start_probe("watch", "--job", job_id, "--pause-after", 1)
             self.addCleanup(slow.kill)
             self.assertEqual(json.loads(slow.stdout.readline())["state"], "QUEUED")

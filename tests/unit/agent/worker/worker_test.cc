@@ -180,8 +180,7 @@ TEST_F(WorkerTest, FailsTheCaseOfAnInjectionThatCannotBeSeen) {
     const char* reason;
   };
   for (const auto& [inject, check, reason] :
-       {Wrong{"flip@0:64", true,
-              "element 64 is not one of the 64 output elements of rank 0"},
+       {Wrong{"flip@0:64", true, "element 64 is not one of the 64 output elements of rank 0"},
         Wrong{"flip@1:0", true, "rank 1 is not one of the job's 1 ranks (0 to 0)"},
         Wrong{"flip@0:0", false, "without --check it"}}) {
     line::Assignment assignment = GemmAssignment({{"inject", std::string(inject)}});

@@ -13,6 +13,8 @@
 #include <sstream>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/catalog/derived.h"
 #include "server/store/migrate.h"
