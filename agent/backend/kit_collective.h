@@ -126,7 +126,7 @@ inline std::int32_t GetFlat(const param_op_desc& desc, std::size_t position, con
   const param_tensor* tensor = nullptr;
   std::size_t bytes = 0;
   PARAM_KIT_TRY(GetTensor(desc, position, name, &tensor, err));
-  if (!DenseBytes(*tensor, &bytes)) {
+  if (tensor == nullptr || !DenseBytes(*tensor, &bytes)) {
     return Fail(err, kInvalidArgument, "%s: tensor \"%s\" is not dense", desc.name, name);
   }
   *dtype = tensor->dtype;

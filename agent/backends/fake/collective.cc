@@ -44,7 +44,7 @@ void ReduceInto(const CollectiveView& view, const Bytes& given, std::size_t from
 void ExchangeBlocks(const CollectiveView& view, const Copier& copy) {
   const std::vector<std::size_t> to = kit::BlockOffsets(view.what.recv_counts);
   for (std::int32_t from = 0; from < view.ranks; ++from) {
-    const auto row = view.matrix.begin() + from * view.ranks;
+    const auto row = view.matrix.begin() + std::ptrdiff_t{from} * view.ranks;
     const std::vector<std::size_t> offsets = kit::BlockOffsets({row, row + view.ranks});
     copy(to[Index(from)], from, offsets[Index(view.rank)],
          static_cast<std::size_t>(row[view.rank]));
@@ -94,7 +94,7 @@ std::size_t GivenBytes(const CollectiveView& view) {
   }
   if (c.kind == K::kAllToAllV) {
     for (std::int32_t from = 0; from < view.ranks; ++from) {
-      const auto row = view.matrix.begin() + from * view.ranks;
+      const auto row = view.matrix.begin() + std::ptrdiff_t{from} * view.ranks;
       elements = std::max(elements, kit::internal::Sum({row, row + view.ranks}));
     }
   }

@@ -187,8 +187,8 @@ std::int32_t CommSplit(param_ctx* raw, param_comm* parent, std::int32_t color, s
     const auto own = std::find_if(members.begin(), members.end(),
                                   [&](const Wish& one) { return one.rank == comm.mesh->rank; });
     // All ranks of the parent take part; each group picks its own members' addresses.
-    const Share share = [&](std::vector<unsigned char> record, std::vector<unsigned char>* group,
-                            param_error* error) -> std::int32_t {
+    const Share share = [&](const std::vector<unsigned char>& record,
+                            std::vector<unsigned char>* group, param_error* error) -> std::int32_t {
       std::vector<unsigned char> everyone;
       PARAM_KIT_TRY(AllGather(comm, record, &everyone, error));
       group->clear();

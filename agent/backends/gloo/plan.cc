@@ -316,6 +316,7 @@ void Plan::BindGathering(Bound& bound) const {
   } else {
     const auto options = Shared(gloo::ScatterOptions(mesh_));
     std::vector<unsigned char*> shares;
+    shares.reserve(Index(mesh_->size));
     for (std::int32_t r = 0; r < mesh_->size; ++r) shares.push_back(at.src + Index(r) * dst);
     if (is_root) options->setInputs(std::move(shares), dst);
     options->setOutput(at.dst, dst);

@@ -108,6 +108,9 @@ std::int32_t Prepare(param_ctx* ctx, const param_op_desc& desc, param_op* op, pa
   }
   std::int64_t block = 1;
   PARAM_KIT_TRY(ChooseType(ctx, op, &block, err));
+  if (block < 1)
+    return kit::Fail(err, kit::kInternal, "a block of %lld elements",
+                     static_cast<long long>(block));
   op->n = static_cast<int>(CountsOf(*op).front() / block);
   Fill(c.send_counts, block, &op->send_counts, &op->send_displs);
   Fill(c.recv_counts, block, &op->recv_counts, &op->recv_displs);
