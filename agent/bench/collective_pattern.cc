@@ -133,6 +133,7 @@ std::vector<OutputBlock> FromEach(const std::vector<std::int64_t>& counts,
 std::vector<OutputBlock> OutputOfAllToAllV(const CollectiveRequest& request,
                                            const CollectiveLayout& layout, int rank) {
   std::vector<std::int64_t> begins;
+  begins.reserve(static_cast<std::size_t>(request.ranks));
   const std::int64_t total = request.size / request.element_bytes;
   for (int row = 0; row < request.ranks; ++row) {
     begins.push_back(Offsets(DealOut(request.split, total, request.ranks, row,

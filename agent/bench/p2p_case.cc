@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "agent/backend/op_desc.h"
@@ -28,8 +29,8 @@ absl::StatusOr<P2pTest> TestFromName(absl::string_view name) {
 }
 
 std::vector<int> Range(int first, int count) {
-  std::vector<int> out;
-  for (int i = 0; i < count; ++i) out.push_back(first + i);
+  std::vector<int> out(static_cast<std::size_t>(count));
+  std::iota(out.begin(), out.end(), first);
   return out;
 }
 

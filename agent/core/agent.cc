@@ -109,7 +109,7 @@ void Agent::OnMessage(DownMessage message) {
   std::visit([this](auto& each) { Handle(std::move(each)); }, message);
 }
 
-void Agent::Handle(StartAttempt start) {
+void Agent::Handle(const StartAttempt& start) {
   if (attempts_.contains(start.key)) return;  // said again after a reconnect
   if (std::find(past_.begin(), past_.end(), start.key) != past_.end()) {
     parts_.uplink->Send(AttemptEnded{start.key});

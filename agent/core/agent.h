@@ -126,7 +126,7 @@ class Agent final : public UplinkEvents, public WorkerEvents {
   void Disconnected();
   void Fence(const std::string& why);
   void Handle(const Registered& registered) { session_.OnRegistered(registered); }
-  void Handle(StartAttempt start);
+  void Handle(const StartAttempt& start);
   void Handle(const StopAttempt& stop);
   void Handle(const ExchangeAll& all);
   void Handle(const EventsAck& ack);

@@ -17,6 +17,7 @@ namespace param::agent {
 struct AttemptKey {
   std::string job_id;
   int attempt = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the rewritten "< 0" for a pointer
   friend auto operator<=>(const AttemptKey&, const AttemptKey&) = default;
 };
 // "j-abc/1", for logs and messages.

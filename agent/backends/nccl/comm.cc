@@ -28,7 +28,7 @@ void Progress(const Context& ctx, const char* phase) {
 
 // The first collective: NCCL opens its connections then, and not when a communicator is made.
 std::int32_t Connect(Context& ctx, Comm& comm, Deadline deadline, param_error* err) {
-  const cudaStream_t stream = ctx.Native(ctx.stream);
+  auto* const stream = ctx.Native(ctx.stream);
   {
     const Inside inside(ctx, comm);
     if (!inside.ok()) return FailClosed(comm, err);

@@ -55,7 +55,7 @@ std::int32_t CopyAside(const Context& ctx, const Op& op, param_buffer* workspace
 }
 
 ncclResult_t Issue(const Op& op, const Step& step, const Places& places, cudaStream_t stream) {
-  const ncclComm_t comm = op.comm->raw;
+  auto* const comm = op.comm->raw;
   const std::size_t size = op.what.size();
   const char* const src = places.src == nullptr ? nullptr : places.src + step.src * size;
   char* const dst = places.dst == nullptr ? nullptr : places.dst + step.dst * size;
@@ -187,7 +187,7 @@ std::int32_t OpEnqueue(param_ctx* raw, param_op* handle, param_stream* on,
     Comm& comm = *op.comm;
     PARAM_KIT_TRY(Enter(ctx, err));
     if (on == nullptr) return kit::Fail(err, kit::kInvalidArgument, "nccl needs a stream");
-    const cudaStream_t stream = ctx.Native(on);
+    auto* const stream = ctx.Native(on);
     Places places;
     PARAM_KIT_TRY(FindPlaces(ctx, op, operands, count, &places, err));
     PARAM_KIT_TRY(CopyAside(ctx, op, workspace, stream, &places, err));
