@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -379,4 +380,11 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace param::agent
 
-int main(int argc, char** argv) { return param::agent::Main(argc, argv); }
+int main(int argc, char** argv) {
+  try {
+    return param::agent::Main(argc, argv);
+  } catch (const std::exception& error) {  // of libraries
+    std::fprintf(stderr, "param-agent: %s\n", error.what());
+    return 1;
+  }
+}

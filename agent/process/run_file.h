@@ -32,6 +32,7 @@ class RunFile {
   struct Process {
     pid_t pid = 0;
     std::uint64_t start_ticks = 0;
+    // NOLINTNEXTLINE(modernize-use-nullptr): the check takes the rewritten "< 0" for a pointer
     friend auto operator<=>(const Process&, const Process&) = default;
   };
   absl::Status Write() const;

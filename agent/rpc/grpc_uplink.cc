@@ -192,7 +192,7 @@ void GrpcUplink::Close() {
   if (call_ != nullptr) call_->Cancel();
 }
 
-void GrpcUplink::OnRead(const Call* call, v1::ToAgent message) {
+void GrpcUplink::OnRead(const Call* call, const v1::ToAgent& message) {
   if (call != call_.get()) return;
   absl::StatusOr<DownMessage> read = FromWire(message);
   if (read.ok()) {

@@ -51,7 +51,7 @@ class GrpcUplink final : public Uplink {
 
  private:
   class Call;
-  void OnRead(const Call* call, v1::ToAgent message);
+  void OnRead(const Call* call, const v1::ToAgent& message);
   void OnIdle(const Call* call);
   void OnDone(const Call* call, const absl::Status& status);
 

@@ -41,7 +41,7 @@ absl::Status CommGroup::Connect(Team& team) {
   if (team.rank() == 0) {
     made = BackendStatus(table_->unique_id(ctx_, id.data(), &error), error);
   }
-  PARAM_RETURN_IF_ERROR(made, "unique id");
+  if (!made.ok()) return Annotate(made, "unique id");
   const absl::string_view mine(reinterpret_cast<const char*>(id.data()), id.size());
   PARAM_ASSIGN_OR_RETURN(const std::string common, team.Broadcast(0, mine), "unique id");
   if (common.size() != id.size()) {

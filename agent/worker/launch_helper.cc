@@ -53,7 +53,7 @@ absl::StatusOr<line::LaunchEnd> Ask(line::LaunchHello hello) {
 std::string TakeVariable(const char* name) {
   char* const value = std::getenv(name);
   if (value == nullptr) return "";
-  const std::string text = value;
+  std::string text = value;
   std::fill(value, value + text.size(), 'x');
   unsetenv(name);
   return text;
@@ -90,6 +90,7 @@ absl::Status BecomeProgram(const std::vector<std::string>& words) {
   }
   std::vector<std::string> own(words.begin() + 1, words.end());
   std::vector<char*> argv;
+  argv.reserve(own.size() + 1);
   for (std::string& word : own) argv.push_back(word.data());
   argv.push_back(nullptr);
   execv(words[0].c_str(), argv.data());
