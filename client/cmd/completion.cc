@@ -122,6 +122,7 @@ std::string FishQuoted(absl::string_view text) {
 // Conditions in fish are commands: these hold when the words typed so far are those of the path.
 std::string FishCondition(const std::vector<std::string>& path) {
   std::vector<std::string> seen;
+  seen.reserve(path.size());
   for (const std::string& word : path) {
     seen.push_back(absl::StrCat("__fish_seen_subcommand_from ", word));
   }

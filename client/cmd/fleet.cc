@@ -161,7 +161,7 @@ class Starter {
   absl::Status WaitForNodes() {
     Connection connection({record_.listen, "paramctl up"}, context_.io.connection);
     std::set<std::string> there;
-    const absl::Status status = Wait(kNodesDeadline, "", [&] {
+    absl::Status status = Wait(kNodesDeadline, "", [&] {
       const auto nodes = connection.ListNodes(v1::ListNodesRequest());
       there.clear();
       if (nodes.ok()) {

@@ -56,7 +56,7 @@ class SampleWriter {
       Json document = JobDocument(job_);
       document["samples"] = Json::array();  // the last key
       const std::string text = JsonText(document);
-      const std::size_t end = text.rfind("]");
+      const std::size_t end = text.rfind(']');
       out_ << text.substr(0, end);
       tail_ = text.substr(end);
     }
