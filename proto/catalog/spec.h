@@ -49,7 +49,7 @@ struct ParamSpec {
 // Named numbers that a rank reports beside its samples for one case (for example "peak").
 using Scalars = std::map<std::string, double, std::less<>>;
 
-struct MetricSpec {  // NOLINT(clang-analyzer-optin.performance.Padding): in reading order
+struct MetricSpec {        // NOLINT(clang-analyzer-optin.performance.Padding): in reading order
   absl::string_view name;  // "time", "flops"
   absl::string_view unit;  // base unit: "s", "FLOP/s", "B/s", "1"
   bool higher_is_better;
