@@ -110,7 +110,7 @@ std::vector<std::string> ShownParams(const BenchmarkSpec* bench,
 
 std::string ParamText(const BenchmarkSpec* bench, const v1::CaseResult& result,
                       absl::string_view name) {
-  const std::string text = ValueOf(result, name);
+  std::string text = ValueOf(result, name);
   if (text.empty()) return "-";
   const ParamSpec* spec = FindParam(bench, name);
   if (spec == nullptr) return text;
@@ -145,6 +145,7 @@ std::vector<NodeTime> CompareNodes(const v1::Job& job,
     if (times.size() < 2) continue;
     ++timed_cases;
     std::vector<double> values;
+    values.reserve(times.size());
     for (const auto& [node, time] : times) values.push_back(time);
     const double median = MedianOf(values);
     for (const auto& [node, time] : times) ratios[node].push_back(time / median);
@@ -165,7 +166,7 @@ std::vector<NodeTime> CompareNodes(const v1::Job& job,
   for (NodeTime& node : out) {
     if (slowest == nullptr || node.ratio > slowest->ratio) slowest = &node;
   }
-  if (out.size() < 2) return {};
+  if (out.size() < 2 || slowest == nullptr) return {};
   slowest->slowest = true;
   return out;
 }
@@ -183,7 +184,7 @@ std::optional<SlowRank> SlowestOf(const v1::CaseResult& result) {
       slowest = &rank;
     }
   }
-  if (times.size() < 2) return std::nullopt;
+  if (times.size() < 2 || slowest == nullptr) return std::nullopt;
   return SlowRank{slowest->node(), slowest->rank(), longest / MedianOf(times)};
 }
 

@@ -95,6 +95,7 @@ std::vector<double> RankMeanTimes(const v1::CaseResult& result) {
   }
   std::sort(by_rank.begin(), by_rank.end());
   std::vector<double> times;
+  times.reserve(by_rank.size() + 1);
   for (const auto& [rank, time] : by_rank) times.push_back(time);
   const v1::Summary* all = FindSummary(result, "time", -1);
   if (times.empty() && all != nullptr && all->mean() > 0) times.push_back(all->mean());

@@ -92,7 +92,7 @@ bool Checked(const v1::CaseResult& result) {
 }
 
 std::string HalfText(const Half& half, int ranks, Totals* totals) {
-  const std::string nothing = absl::StrFormat("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
+  std::string nothing = absl::StrFormat("  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A");
   if (half.view == nullptr) return nothing;
   const v1::CaseResult& result = *half.view->result;
   const std::int64_t wrong = WrongElements(result);
