@@ -110,6 +110,7 @@ std::vector<HeatRow> HeatRows(const CaseList& cases) {
       }
     }
     std::vector<double> values;
+    values.reserve(times.size());
     for (const auto& [rank, time] : times) values.push_back(time);
     const double median = MedianOf(values);
     for (const v1::RankStatus& at : cases[i]->ranks()) {
@@ -124,6 +125,7 @@ std::vector<HeatRow> HeatRows(const CaseList& cases) {
     }
   }
   std::vector<HeatRow> out;
+  out.reserve(rows.size());
   for (auto& [rank, row] : rows) out.push_back(std::move(row));
   return out;
 }

@@ -236,7 +236,7 @@ std::string FailureText(const v1::Failure& failure) {
 std::string RepeatCommand(const v1::GetJobResponse& response) {
   if (!ImportedFrom(response.job()).empty()) return "";
   if (response.cases_size() == 1) {
-    const std::string command = CaseCommand(response.job(), response.cases(0));
+    std::string command = CaseCommand(response.job(), response.cases(0));
     if (!command.empty()) return command;
   }
   return SubmittedCommand(response.job().spec());

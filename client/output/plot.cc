@@ -56,17 +56,21 @@ class Canvas {
     cell.curve = curve;
   }
   const DrawnCell& cell(int column, int row_from_top) const {
-    return cells_[static_cast<std::size_t>(row_from_top * columns_ + column)];
+    return cells_[Index(column, row_from_top)];
   }
 
  private:
+  std::size_t Index(int column, int row_from_top) const {
+    return static_cast<std::size_t>(row_from_top) * static_cast<std::size_t>(columns_) +
+           static_cast<std::size_t>(column);
+  }
   void Dot(int x, int y, std::size_t curve) {
     DrawnCell& cell = At(x / 2, y / 4);
     cell.dots |= kDots[3 - y % 4][x % 2];
     cell.curve = curve;
   }
   DrawnCell& At(int column, int row) {
-    return cells_[static_cast<std::size_t>((rows_ - 1 - row) * columns_ + column)];
+    return cells_[Index(column, rows_ - 1 - row)];
   }
 
   const int columns_, rows_;
