@@ -69,9 +69,7 @@ class Canvas {
     cell.dots |= kDots[3 - y % 4][x % 2];
     cell.curve = curve;
   }
-  DrawnCell& At(int column, int row) {
-    return cells_[Index(column, rows_ - 1 - row)];
-  }
+  DrawnCell& At(int column, int row) { return cells_[Index(column, rows_ - 1 - row)]; }
 
   const int columns_, rows_;
   std::vector<DrawnCell> cells_;

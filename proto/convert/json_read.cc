@@ -293,7 +293,7 @@ absl::StatusOr<v1::GetJobResponse> ReadJobDocument(absl::string_view text) {
       reader.TextMap("facts", rank->mutable_facts());
     }
   }
-  PARAM_RETURN_IF_ERROR(status);
+  if (!status.ok()) return status;
   return out;
 }
 
