@@ -113,9 +113,10 @@ class NetworkTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if INSIDE not in os.environ:
-        allowed = subprocess.run(["unshare", "--net", "--uts", "true"], capture_output=True, check=False)
+        links = "ip link add b type bridge && ip link add v type veth peer name w"
+        allowed = subprocess.run(["unshare", "--net", "--uts", "sh", "-c", links], capture_output=True, check=False)
         if allowed.returncode != 0:
-            print("no network namespaces here:", allowed.stderr.decode().strip())
+            print("no network namespaces with bridge and veth here:", allowed.stderr.decode().strip())
             sys.exit(77)
         os.execvpe("unshare", ["unshare", "--net", "--uts", sys.executable, __file__],
                    {**os.environ, INSIDE: "1"})
