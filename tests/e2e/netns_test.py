@@ -113,7 +113,7 @@ class NetworkTest(unittest.TestCase):
 
 if __name__ == "__main__":
     if INSIDE not in os.environ:
-        links = "ip link add b type bridge && ip link add v type veth peer name w"
+        links = "ip link add name br0 type bridge && ip link add name ve0 type veth peer name ve1"
         allowed = subprocess.run(["unshare", "--net", "--uts", "sh", "-c", links], capture_output=True, check=False)
         if allowed.returncode != 0:
             print("no network namespaces with bridge and veth here:", allowed.stderr.decode().strip())
